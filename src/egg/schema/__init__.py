@@ -1,0 +1,1 @@
+"""Frozen records, one concept a file; pydantic and the standard library, never torch."""

@@ -1,0 +1,161 @@
+"""What was seen when a candidate ran."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from egg.schema.base import Record
+
+
+class Status(StrEnum):
+    """The outcome of one evaluation. Everything but PASSED is a fault of the candidate."""
+
+    PASSED = "PASSED"
+    REJECTED = "REJECTED"
+    COMPILE_ERROR = "COMPILE_ERROR"
+    RUNTIME_ERROR = "RUNTIME_ERROR"
+    WRONG_SHAPE = "WRONG_SHAPE"
+    WRONG_DTYPE = "WRONG_DTYPE"
+    WRONG_VALUE = "WRONG_VALUE"
+    TIMEOUT = "TIMEOUT"
+    OUT_OF_MEMORY = "OUT_OF_MEMORY"
+
+
+Phase = Literal["import", "construct", "build", "check", "time", "transfer"]
+Tier = Literal["search", "final"]
+
+
+class Failure(Record):
+    """Why a candidate did not pass, with a witness."""
+
+    phase: Phase
+    message: str
+    """One line."""
+    detail: str = ""
+    """Compiler output or traceback, head and tail, at most 8,000 characters."""
+
+
+class LeafCheck(Record):
+    """One output leaf of one trial, judged against the float64 oracle."""
+
+    leaf: str
+    """Where it sits: `output`, `output[1]`, `buffer bn.running_mean`, `input args[0]`."""
+    ratio_rms: float
+    """rms(candidate - gold) over the reference's own rms error (at least eps times rms of gold)."""
+    ratio_max: float
+    """Largest element error over its allowance before K_max."""
+    limit_rms: float
+    limit_max: float
+    worst: str = ""
+    """Index, candidate, reference and gold at the worst element."""
+    elements: int
+
+
+class Trial(Record):
+    """One comparison of all outputs for one draw of the inputs."""
+
+    workload: str
+    kind: str
+    """How the inputs were drawn: `own`, `scaled`, ..."""
+    seed: int
+    passed: bool
+    leaves: tuple[LeafCheck, ...]
+    message: str = ""
+
+
+class Timing(Record):
+    """Interleaved timing of the candidate against the reference on one workload."""
+
+    workload: str
+    method: str
+    """`host`: the worker's monotonic clock around single calls; never compared with another method."""
+    candidate_ms: float
+    """Median over the calls, in milliseconds."""
+    candidate_p10_ms: float
+    candidate_p90_ms: float
+    reference_ms: float
+    """Median of the reference in the same interleaved blocks."""
+    speedup: float
+    """Median over block pairs of reference time / candidate time."""
+    speedup_low: float
+    """Lower end of the 95 % bootstrap interval over block pairs."""
+    speedup_high: float
+    blocks: int
+    calls: int
+    """Timed calls of the candidate."""
+    setup_ms: float
+    """Import, build, construction and first call; never part of the figures above."""
+
+
+class Evaluation(Record):
+    """Everything seen about one candidate."""
+
+    candidate_id: str
+    tier: Tier
+    status: Status
+    failure: Failure | None = None
+    trials: tuple[Trial, ...] = ()
+    timings: tuple[Timing, ...] = ()
+    """One a workload, under PASSED only."""
+    findings: tuple[str, ...] = ()
+    """Integrity findings: what was refused or looked odd."""
+    profile: dict[str, float] = Field(default_factory=dict)
+    """Metrics by name with unit in the name, such as `library_share_pct`, `kernel0_ms`."""
+    environment: dict[str, str] = Field(default_factory=dict)
+    wall_s: float
+
+    @model_validator(mode="after")
+    def _figures_only_when_passed(self) -> Self:
+        if self.status is Status.PASSED:
+            if self.failure is not None or not self.timings or not self.trials:
+                raise ValueError("PASSED needs trials and timings, and no failure")
+        elif self.failure is None or self.timings or self.profile:
+            raise ValueError(f"{self.status} needs a failure, and neither timings nor a profile")
+        return self
+
+    @property
+    def speedup(self) -> float | None:
+        """Geometric mean over workloads of the speedup over the reference; None unless PASSED."""
+        return _geometric_mean([t.speedup for t in self.timings])
+
+    @property
+    def speedup_low(self) -> float | None:
+        """The same of the lower ends of the intervals."""
+        return _geometric_mean([t.speedup_low for t in self.timings])
+
+    @property
+    def speedup_high(self) -> float | None:
+        """The same of the upper ends of the intervals."""
+        return _geometric_mean([t.speedup_high for t in self.timings])
+
+    @property
+    def candidate_ms(self) -> float | None:
+        """Sum over workloads of the candidate's median; None unless PASSED."""
+        return sum(t.candidate_ms for t in self.timings) if self.timings else None
+
+
+class Baseline(Record):
+    """One rung of the ladder that a candidate is held against."""
+
+    name: str
+    """`eager`, `torch.compile`, ..."""
+    available: bool
+    reason: str = ""
+    """Why it is not available."""
+    median_ms: dict[str, float] = Field(default_factory=dict)
+    """By workload."""
+    speedup_over_eager: float | None = None
+    """Geometric mean over workloads, interleaved with eager."""
+    low: float | None = None
+    high: float | None = None
+    setup_s: float = 0.0
+    """Build and warm-up seconds."""
+
+
+def _geometric_mean(values: list[float]) -> float | None:
+    from math import exp, log
+
+    return exp(sum(map(log, values)) / len(values)) if values else None
