@@ -1,1 +1,1 @@
-"""knowledge"""
+"""What experts know: principles as files, their loader and the matcher from facts to principles."""
