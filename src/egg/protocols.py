@@ -40,6 +40,10 @@ class Planner(Protocol):
         """Returns the next plan, or None when the search is over (nothing left to try, or the budget is spent)."""
         ...
 
+    def repair(self, state: RunState) -> StagePlan | None:
+        """Returns the plan to repair the last attempt under, or None where it needs none, or may have none."""
+        ...
+
     def judge(self, state: RunState, plan: StagePlan, evaluation: Evaluation) -> tuple[Verdict, str]:
         """Returns the verdict for the outcome of a plan, and the reason in one sentence."""
         ...
