@@ -1,1 +1,1 @@
-"""tasks"""
+"""Find, load and validate tasks."""
