@@ -24,7 +24,7 @@ from torch import nn
 from egg.errors import TaskError, UsageError
 from egg.schema.base import content_hash
 from egg.schema.task import Task
-from egg.tasks.calls import ExactCall, init_call
+from egg.tasks.calls import Call, ExactCall, init_call
 from egg.tasks.faults import blamed_on
 
 Maker = Callable[[], object]
@@ -45,6 +45,8 @@ class Recipe:
     """By workload name, the default one first."""
     maker_names: dict[str, str | None] = field(default_factory=dict[str, str | None])
     notes: tuple[str, ...] = ()
+    arguments: Callable[[], Call] = lambda: ((), {})
+    """Gives the arguments of the constructor; none for a live module."""
 
 
 @dataclass(frozen=True)
@@ -120,20 +122,24 @@ def module_recipe(module: ModuleType, file: str, source: str, class_name: str, c
     if not convention.makers:
         raise TaskError(f"{file}: get_inputs is missing: define get_inputs() that returns the arguments of forward")
 
-    def construct() -> nn.Module:
+    def arguments() -> Call:
         raw: object = []
         if convention.init:
             with blamed_on(file, "get_init_inputs()"):
                 raw = convention.init()
         try:
-            args, kwargs = init_call(raw, cls)
+            return init_call(raw, cls)
         except TypeError as error:
             raise TaskError(f"{file}: get_init_inputs() does not fit {class_name}.__init__: {error}") from error
+
+    def construct() -> nn.Module:
+        args, kwargs = arguments()
         with blamed_on(file, f"{class_name}(...)"):
             return cls(*args, **kwargs)
 
     notes = () if convention.init else ("get_init_inputs is missing: []",)
-    return Recipe(file, source, construct, partial(cls.forward, None), convention.makers, convention.maker_names, notes)
+    forward = partial(cls.forward, None)
+    return Recipe(file, source, construct, forward, convention.makers, convention.maker_names, notes, arguments)
 
 
 def parse_entry(entry: str) -> EntryPoint:
