@@ -1,1 +1,1 @@
-"""analysis"""
+"""Task and device in; operator graph, costs, bound and facts out."""

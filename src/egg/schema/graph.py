@@ -91,8 +91,11 @@ class GraphInput(Record):
     kind: Literal["input", "parameter", "buffer", "constant"]
     path: tuple[str | int, ...]
     """For `input`: where the leaf sits in `(args, kwargs)`: `(0, "x")` is `args[0]["x"]`, `("mask",)` a keyword.
-    Otherwise the qualified attribute name as one element: `("layers.0.weight",)`."""
+    Otherwise the qualified attribute name as one element: `("layers.0.weight",)`. A plain tensor attribute of the
+    module counts as a buffer; it is absent from the `state_dict`. A constant is no attribute: `value` holds it."""
     spec: TensorSpec
+    value: tuple[bool | int | float, ...] | None = None
+    """For `constant`: its elements in row-major order."""
 
 
 class Sequence(Record):

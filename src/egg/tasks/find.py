@@ -6,6 +6,7 @@ import base64
 import inspect
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -119,7 +120,7 @@ def _try_forward(recipe: Recipe, workload: str, made: Sketch) -> list[str]:
     """Calls `forward` once on shapes; returns notes on what could not be tried. Raises TaskError where it fails."""
     loaded = made.loaded
     try:
-        with made.mode, torch.random.fork_rng(devices=[]):
+        with made.mode or nullcontext(), torch.random.fork_rng(devices=[]):
             loaded.module(*loaded.args, **loaded.kwargs)
     except Exception as error:
         if made.real == () and _size_bytes(made) > TRIAL_LIMIT_BYTES:

@@ -19,8 +19,8 @@ from egg.tasks.recipes import Recipe, extended_path, module_from_text, recipe_of
 from egg.tasks.seeds import input_seed, seeded
 
 __all__ = [
-    "Loaded", "Sketch", "draw_inputs", "dtype_name", "extended_path", "flatten_leaves", "map_leaves", "materialize",
-    "module_from_text", "path_text", "seeded", "sketch", "spec_of",
+    "Loaded", "Sketch", "draw_inputs", "dtype_name", "extended_path", "flatten_leaves", "init_arguments",
+    "map_leaves", "materialize", "module_from_text", "path_text", "seeded", "sketch", "spec_of",
 ]  # fmt: skip
 
 
@@ -38,8 +38,8 @@ class Sketch:
     """A module and inputs that have shapes but hold no memory, where that works."""
 
     loaded: Loaded
-    mode: FakeTensorMode
-    """The mode that owns every fake tensor of `loaded`."""
+    mode: FakeTensorMode | None
+    """The mode that owns every fake tensor of `loaded`; None where all is real."""
     real: tuple[str, ...]
     """What had to be made for real: `module`, `inputs`, or neither."""
 
@@ -76,14 +76,25 @@ def draw_inputs(task: Task, workload: Workload, seed: int, device: str = "cpu") 
     return map_leaves(lambda leaf: _moved(leaf, None, device), (args, kwargs))
 
 
-def sketch(task: Task, workload: Workload) -> Sketch:
+def init_arguments(task: Task, seed: int) -> Call:
+    """Returns the arguments of the constructor, as `materialize` gives them under the same seed. Raises TaskError."""
+    recipe = recipe_of(task)
+    with extended_path(task.search_path), seeded(seed):
+        return recipe.arguments()
+
+
+def sketch(task: Task, workload: Workload, fake: bool = True) -> Sketch:
     """Returns the module and inputs of a workload on fake tensors, whatever their size.
 
-    What reads values while it is made (`.item()` in a constructor) is made for real. Raises TaskError.
+    What reads values while it is made (`.item()` in a constructor) is made for real, and all is with `fake=False`.
+    Raises TaskError.
     """
     recipe = recipe_of(task)
     with extended_path(task.search_path):
-        return sketch_recipe(recipe, workload.name, task.training, workload.seed)
+        if fake:
+            return sketch_recipe(recipe, workload.name, task.training, workload.seed)
+        module = build_module(recipe, task.training, workload.seed)
+        return Sketch(Loaded(module, *draw_workload(recipe, workload.name, workload.seed)), None, ("module", "inputs"))
 
 
 def sketch_recipe(recipe: Recipe, workload: str, training: bool | None, seed: int) -> Sketch:
