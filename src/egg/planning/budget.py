@@ -1,0 +1,67 @@
+"""When to stop: the seconds and attempts that are left, with enough kept back for the final measurements."""
+
+from __future__ import annotations
+
+from statistics import median
+
+from egg.schema.run import RunState
+
+FINALISTS = 3
+"""Candidates besides the reference that are measured again."""
+FINAL_COST = 1.5
+"""A final measurement takes this many times as long as one of the search."""
+RESERVE_SHARE_MAX = 0.5
+"""The finals never keep back more than this share of the budget."""
+STRUCTURE_SHARE = 0.6
+"""The structure stage takes at most this share of the search, so that something is left to tune with."""
+ALLOWANCE_MIN_S, ALLOWANCE_MAX_S = 10.0, 120.0
+"""Deadline of one attempt: a slow build must be able to end, a hanging kernel must not take the whole budget."""
+
+
+def searched(state: RunState) -> RunState:
+    """Returns the state as it was when the search ended, before the first final measurement."""
+    return state.model_copy(
+        update={"finals": (), "spent_s": state.spent_s - sum(f.evaluation.wall_s for f in state.finals)}
+    )
+
+
+def reserve_s(state: RunState) -> float:
+    """Returns the seconds to keep for the final measurements; 0 without a budget."""
+    budget_s = state.started.config.budget_s
+    walls = [a.evaluation.wall_s for a in state.attempts if a.effect is not None]
+    if budget_s is None or not walls:
+        return 0.0
+    finals = min(len(walls), FINALISTS + 1)
+    return min(finals * FINAL_COST * median(walls), RESERVE_SHARE_MAX * budget_s)
+
+
+def left_s(state: RunState) -> float | None:
+    """Returns the seconds that the search may still take; None without a budget."""
+    budget_s = state.started.config.budget_s
+    return None if budget_s is None else budget_s - reserve_s(state) - state.spent_s
+
+
+def is_spent(state: RunState) -> bool:
+    """Returns True where another attempt would not fit, judged by what attempts took so far."""
+    most = state.started.config.budget_attempts
+    if most is not None and len(state.attempts) >= most:
+        return True
+    left = left_s(state)
+    walls = [a.usage.wall_s for a in state.attempts]
+    return left is not None and left < (median(walls) if walls else 0.0)
+
+
+def structure_share_is_spent(state: RunState) -> bool:
+    """Returns True where the structure stage used up its share of the seconds or of the attempts."""
+    most = state.started.config.budget_attempts
+    if most is not None and len(state.attempts) > STRUCTURE_SHARE * most:
+        return True
+    left = left_s(state)
+    used_s = sum(a.usage.wall_s for a in state.attempts)
+    return left is not None and used_s > STRUCTURE_SHARE * (used_s + left)
+
+
+def allowance_s(state: RunState) -> float:
+    """Returns the deadline of the next attempt in seconds."""
+    left = left_s(state)
+    return ALLOWANCE_MAX_S if left is None else min(max(left, ALLOWANCE_MIN_S), ALLOWANCE_MAX_S)

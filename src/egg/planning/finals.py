@@ -1,0 +1,52 @@
+"""Who is measured again, and who wins."""
+
+from __future__ import annotations
+
+from egg.planning import budget
+from egg.planning.acceptance import noise_floor
+from egg.schema.evaluation import Status
+from egg.schema.run import FinalMeasured, Outcome, RunState
+
+
+def finalists(state: RunState) -> tuple[str, ...]:
+    """Returns the ids of the fastest candidates that beat the reference in the search, then the reference."""
+    reference = state.attempts[0].candidate.id
+    fastest = sorted((a for a in state.attempts[1:] if (a.effect or 0.0) > 1), key=lambda a: -(a.effect or 0.0))
+    names = dict.fromkeys(a.candidate.id for a in fastest if a.candidate.id != reference)
+    return (*list(names)[: budget.FINALISTS], reference)
+
+
+def outcome(state: RunState, interrupted: bool) -> Outcome:
+    """Returns how the run ended, from the final measurements alone.
+
+    The winner is the fastest that passed and is faster than the reference by more than its measurement against itself
+    was off; without one it is the reference.
+    """
+    reference = state.attempts[0].candidate.id
+    own = next(f for f in state.finals if f.candidate_id == reference)
+    others = [f for f in state.finals if f.candidate_id != reference and f.evaluation.status is Status.PASSED]
+    faster = [f for f in others if (f.evaluation.speedup_low or 0.0) > 1 + noise_floor(own.evaluation)]
+    winner = max(faster, key=lambda f: f.evaluation.speedup or 0.0, default=own)
+    spent = budget.is_spent(budget.searched(state))
+    return Outcome(
+        winner_id=winner.candidate_id,
+        verified=winner.evaluation.status is Status.PASSED,
+        faster=winner is not own,
+        summary=_summary(state, winner, own),
+        stopped_by="interrupted" if interrupted else "budget" if spent else "done",
+    )
+
+
+def _summary(state: RunState, winner: FinalMeasured, own: FinalMeasured) -> str:
+    evaluation = winner.evaluation
+    if winner is not own:
+        return f"{evaluation.speedup:.2f}x over eager ({evaluation.speedup_low:.2f} to {evaluation.speedup_high:.2f})"
+    if own.evaluation.failure is not None:
+        failure = own.evaluation.failure
+        return f"the task itself did not pass: {own.evaluation.status} in {failure.phase}: {failure.message}"
+    if len(state.attempts) == 1:
+        return "nothing to gain: no other version was tried"
+    passed = sum(a.effect is not None for a in state.attempts[1:])
+    if passed == 0:
+        return f"nothing to gain: none of {len(state.attempts) - 1} attempts passed"
+    return f"nothing to gain: none of {len(state.attempts) - 1} attempts was reliably faster than eager"

@@ -1,0 +1,114 @@
+"""The planner by rule: puts the decisions of this room together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from egg.planning import acceptance, budget, finals
+from egg.planning.arms import arms, base, beam
+from egg.planning.bandit import by_promise
+from egg.planning.explore import explores, least_evidence
+from egg.planning.repairs import repair_plan
+from egg.planning.stages import OBJECTIVES, structure_is_over
+from egg.planning.sweep import most_promising, worth_trying
+from egg.planning.tried import Tried
+from egg.protocols import OptionsOf
+from egg.schema.candidate import Candidate
+from egg.schema.evaluation import Evaluation
+from egg.schema.plan import Option, StagePlan
+from egg.schema.principle import Principle
+from egg.schema.run import Attempt, Outcome, RunState, Verdict
+
+
+class RulePlanner:
+    """Structure first, from the best so far; then mapping, tiling and memory of the best structures.
+
+    `principles` by id give the hypotheses their words; `language` is what the author writes.
+    """
+
+    def __init__(self, principles: Mapping[str, Principle] | None = None, language: str = "cpp") -> None:
+        self._principles = dict(principles or {})
+        self._language = language
+
+    def next(self, state: RunState, options_of: OptionsOf) -> StagePlan | None:
+        """Returns the next plan, or None when the search is over (nothing left to try, or the budget is spent)."""
+        if not state.attempts:
+            return self._first(state)
+        if state.attempts[0].verdict != "accepted" or budget.is_spent(state):
+            return None
+        tried = Tried.of(state.attempts)
+        exploring = explores(state.started.config, len(state.attempts))
+        for parent, options, attempts in self._choices(state, options_of, tried):
+            if exploring:
+                option = least_evidence(options, state.attempts, state.started.config.seed)
+            else:
+                option = most_promising(worth_trying(options), attempts)
+            if option is not None:
+                return self._plan(state, parent, option, exploring)
+        return None
+
+    def repair(self, state: RunState) -> StagePlan | None:
+        """Returns the plan to repair the last attempt under, or None where it needs none, or may have none."""
+        return repair_plan(state)
+
+    def judge(self, state: RunState, plan: StagePlan, evaluation: Evaluation) -> tuple[Verdict, str]:
+        """Returns the verdict for the outcome of a plan, and the reason in one sentence."""
+        return acceptance.judge(state, plan, evaluation)
+
+    def finalists(self, state: RunState) -> tuple[str, ...]:
+        """Returns the ids of the candidates to measure again in fresh processes, best first, the reference last."""
+        return finals.finalists(state)
+
+    def outcome(self, state: RunState, interrupted: bool) -> Outcome:
+        """Returns how the run ended, from the final measurements alone."""
+        return finals.outcome(state, interrupted)
+
+    def _choices(
+        self, state: RunState, options_of: OptionsOf, tried: Tried
+    ) -> Iterator[tuple[Candidate, list[Option], tuple[Attempt, ...]]]:
+        """Yields parents with their untried options and the attempts to learn from, the preferred parent first."""
+        if not structure_is_over(state) and not (arms(state) and budget.structure_share_is_spent(state)):
+            parent = base(state)
+            yield parent, _structure_options(state, tried.new(parent, options_of(parent))), state.attempts[1:]
+        for arm in by_promise(beam(state)):
+            parent = arm.head.candidate
+            options = tried.new(parent, options_of(parent))
+            for stage in arm.stages():
+                if not arm.is_stuck(stage):
+                    yield parent, [o for o in options if o.stage == stage], arm.tuned
+
+    def _first(self, state: RunState) -> StagePlan:
+        return StagePlan(
+            index=0,
+            stage="structure",
+            objective="Measure the task itself, which every other version is held against.",
+            hypothesis="It passes, and is as fast as itself.",
+            principle_ids=(),
+            predicted_effect=1.0,
+            parent_id=None,
+            language="torch",
+            allowance_s=budget.allowance_s(state),
+        )
+
+    def _plan(self, state: RunState, parent: Candidate, option: Option, exploring: bool) -> StagePlan:
+        principle = self._principles.get(option.principle_id)
+        expected = f"{principle.title}; expected: {principle.expects}" if principle else option.title
+        return StagePlan(
+            index=len(state.attempts),
+            stage=option.stage,
+            objective=OBJECTIVES[option.stage],
+            hypothesis=expected,
+            principle_ids=(option.principle_id,),
+            option_id=option.id,
+            predicted_effect=option.predicted_effect,
+            parent_id=parent.id,
+            language=self._language,
+            allowance_s=budget.allowance_s(state),
+            explores=exploring,
+        )
+
+
+def _structure_options(state: RunState, options: list[Option]) -> list[Option]:
+    """Returns the structure options without those that failed from another parent: they would fail again."""
+    failed = {a.plan.option_id for a in state.attempts if a.verdict == "failed"}
+    return [o for o in options if o.stage == "structure" and o.id not in failed]
