@@ -87,3 +87,9 @@ def test_coefficient_tells_affine_from_not() -> None:
     assert index.coefficient(I) == 3
     assert index.coefficient(K) == 0
     assert index.coefficient(J) is None
+
+
+def test_a_position_of_three_dimensions_comes_back_whole() -> None:
+    flat = Axis("flat", 24)
+    position = Index(((flat, 1),))
+    assert flatten(unflatten(position, (2, 3, 4)), (2, 3, 4)) == position

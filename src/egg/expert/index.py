@@ -202,14 +202,16 @@ def _index(terms: Mapping[Atom, int], const: int) -> Index:
 
 def _rejoin(terms: list[tuple[Atom, int]]) -> Index | None:
     """Returns the sum with `d * (x // d) + x % d` turned back into `x`, or None where there is no such pair."""
+    total = dict(terms)
     for atom, coef in terms:
         if not isinstance(atom, Remainder):
             continue
-        for other, other_coef in terms:
-            same = isinstance(other, Quotient) and other.index == atom.index and other.divisor == atom.divisor
-            if same and other_coef == coef * atom.divisor:
-                rest = {a: c for a, c in terms if a not in (atom, other)}
-                return _index(rest, 0) + atom.index * coef
+        quotient = divide(atom.index, atom.divisor)
+        step = coef * atom.divisor
+        if any(total.get(other) != other_coef * step for other, other_coef in quotient.terms):
+            continue
+        rest = {a: c for a, c in terms if a != atom and a not in dict(quotient.terms)}
+        return _index(rest, -quotient.const * step) + atom.index * coef
     return None
 
 
