@@ -171,8 +171,13 @@ def test_create_refuses_a_folder_that_holds_a_run_and_takes_one_that_never_began
     with pytest.raises(ArchiveError, match="already holds a run; resume it"):
         RunFolder.create(path)
     RunFolder.open(path).close()
-    RunFolder.create(tmp_path / "new").close()
-    RunFolder.create(tmp_path / "new").close()
+    for _ in range(2):
+        RunFolder.create(tmp_path / "new").close()
+        (tmp_path / "new" / "events.jsonl").write_text('{"type":"run_st')
+    with RunFolder.create(tmp_path / "new") as folder:
+        assert "15 bytes after event 0 were cut short" in folder.warnings[0]
+        folder.append(make_events()[0])
+        assert list(folder.events()) == [make_events()[0]]
 
 
 def test_a_missing_or_foreign_folder_is_named_with_the_fix(tmp_path: Path) -> None:

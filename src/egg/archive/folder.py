@@ -37,19 +37,25 @@ class RunFolder:
 
     @classmethod
     def create(cls, path: Path) -> Self:
-        """Returns a new, locked folder without events. Raises ArchiveError where the folder already holds a run."""
+        """Returns a new, locked folder without events. Raises ArchiveError where the folder already holds a run.
+
+        A folder whose run was killed before its first event was complete is taken as new.
+        """
         try:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise ArchiveError(f"can't make the run folder {path}: {error.strerror}; choose another path") from error
-        lock = _locked(path)
-        log = path / LOG_NAME
-        if log.exists() and log.stat().st_size > 0:
-            lock.release()
-            raise ArchiveError(f"{path} already holds a run; resume it, or choose another folder")
-        log.touch()
-        sync_folder(path)
-        return cls(path, lock)
+        folder = cls(path, _locked(path))
+        try:
+            folder._log.touch()
+            if read_log(folder._log).lines:
+                raise ArchiveError(f"{path} already holds a run; resume it, or choose another folder")
+            folder._set_torn_aside()
+            sync_folder(path)
+        except BaseException:
+            folder.close()
+            raise
+        return folder
 
     @classmethod
     def open(cls, path: Path) -> Self:
