@@ -19,7 +19,7 @@ from egg.analysis.nodes import NodeReader, dead_nodes_removed
 from egg.errors import TaskError
 from egg.schema.graph import Graph, GraphInput, Mapping, Mutation, Ref, Sequence, Tree
 from egg.schema.task import Task, Workload
-from egg.tasks.load import Loaded, flatten_leaves, sketch, spec_of
+from egg.tasks.load import Loaded, flatten_leaves, recurrent_layers_whole, sketch, spec_of
 
 CONSTANT_LIMIT = 2**20
 """Elements of a tensor constant that the graph records at most."""
@@ -61,7 +61,7 @@ def export_graph(task: Task, workload: Workload) -> Graph:
 def trace(loaded: Loaded) -> ExportedProgram:
     """Returns the functional exported program. Raises whatever torch.export does."""
     register_tensor_attributes(loaded.module)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), recurrent_layers_whole():
         warnings.simplefilter("ignore")  # torch's own deprecations, and hints about attributes
         program = torch.export.export(loaded.module, loaded.args, loaded.kwargs, strict=False)
         return program.run_decompositions({})
@@ -118,7 +118,7 @@ def _inputs(program: ExportedProgram) -> tuple[GraphInput, ...]:
         kind = INPUT_KINDS.get(spec.kind)
         if kind is None:
             raise TaskError(f"input {spec.arg.name!r} of kind {spec.kind.name} can't be recorded")
-        value = _constant_value(program.constants[path[0]]) if kind == "constant" else None
+        value = _constant_value(program.constants[str(path[0])]) if kind == "constant" else None
         found.append(
             GraphInput.model_validate(
                 {

@@ -13,6 +13,7 @@ from typing import Any
 import cloudpickle
 import torch
 from torch import nn
+from torch._dispatch.python import enable_python_dispatcher
 
 from egg.errors import TaskError, UsageError
 from egg.schema.task import Task, Workload
@@ -20,6 +21,8 @@ from egg.tasks.faults import task_error
 from egg.tasks.leaves import flatten_leaves, input_leaves
 from egg.tasks.load import Sketch, build_module, draw_workload, sketch_recipe
 from egg.tasks.recipes import Recipe, entry_recipe, extended_path, file_recipe, live_recipe, parse_entry
+from egg.tasks.recurrent import recurrent_layers_whole
+from egg.tasks.seeds import seeded
 
 TRIAL_LIMIT_BYTES = 2**30
 """Parameters and inputs at most, when `forward` can be tried on real tensors only."""
@@ -120,7 +123,7 @@ def _try_forward(recipe: Recipe, workload: str, made: Sketch) -> list[str]:
     """Calls `forward` once on shapes; returns notes on what could not be tried. Raises TaskError where it fails."""
     loaded = made.loaded
     try:
-        with made.mode or nullcontext(), torch.random.fork_rng(devices=[]):
+        with made.mode or nullcontext(), enable_python_dispatcher(), recurrent_layers_whole(), seeded(0):
             loaded.module(*loaded.args, **loaded.kwargs)
     except Exception as error:
         if made.real == () and _size_bytes(made) > TRIAL_LIMIT_BYTES:
@@ -136,7 +139,7 @@ def _try_for_real(recipe: Recipe, workload: str, made: Sketch) -> None:
     module = build_module(recipe, made.loaded.module.training, seed=0)
     args, kwargs = draw_workload(recipe, workload, seed=0)
     try:
-        with torch.random.fork_rng(devices=[]):
+        with seeded(0):
             module(*args, **kwargs)
     except Exception as error:
         raise task_error(error, recipe.file, f"forward for workload {workload!r}") from error
