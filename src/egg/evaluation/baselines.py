@@ -1,0 +1,88 @@
+"""Measures the rungs of the baseline ladder, each in a worker of its own, interleaved with eager."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import exp, log
+from pathlib import Path
+from random import Random
+
+from egg.errors import UsageError
+from egg.evaluation.crew import Crew, Engaged
+from egg.evaluation.interleave import Comparison
+from egg.evaluation.tiers import PLANS
+from egg.evaluation.timing import TimedLeg, quiet_host, time_legs
+from egg.evaluation.workplace import WorkerFault, WorkerLost
+from egg.schema.evaluation import Baseline
+from egg.schema.task import Workload
+
+RUNG_NAMES = ("eager", "torch.compile")
+"""The rungs that `rungs.py` registers; named here too, because that module imports torch and this one must not."""
+
+_LEFT_S = 30.0
+
+
+class Ladder:
+    """Measures rungs against an eager reference worker."""
+
+    def __init__(self, crew: Crew, lock_path: Path, entropy: Callable[[], int]) -> None:
+        self._crew = crew
+        self._lock_path = lock_path
+        self._entropy = entropy
+
+    def measure(self, eager: Engaged, name: str) -> Baseline:
+        """Returns one rung. Raises UsageError for an unknown one; one that can't be built is unavailable."""
+        if name not in RUNG_NAMES:
+            raise UsageError(f"baseline {name!r}: choose one of {', '.join(RUNG_NAMES)}")
+        rung = self._crew.engage_reference(fresh=name != "eager")
+        folder = self._crew.exchange()
+        try:
+            return self._measure(eager, rung, name, folder)
+        except (WorkerFault, WorkerLost) as fault:
+            return Baseline(name=name, available=False, reason=_reason(fault))
+        finally:
+            rung.desk.worker.end()
+
+    def _measure(self, eager: Engaged, rung: Engaged, name: str, folder: Path) -> Baseline:
+        limit_s = self._crew.limits.baseline_build_s
+        rung.desk.worker.ask("transform", limit_s, rung=name)
+        setup_s = rung.desk.worker.last_ask_s
+        found: dict[str, Comparison] = {}
+        for workload in self._crew.task.workloads:
+            seeds = [self._entropy() for _ in range(PLANS["search"].pool)]
+            for worker in (rung.desk, eager.desk):
+                worker.ask("pool", folder=str(folder), workload=workload.name, seeds=seeds,
+                           limit_bytes=self._crew.limits.pool_bytes)  # fmt: skip
+            rung.desk.worker.ask("warm_up", limit_s, limit_s=0.0, min_calls=1, min_s=0.0)
+            setup_s += rung.desk.worker.last_ask_s
+            found[workload.name] = self._interleaved(eager, rung, name, workload)
+        ratios = [c.ratio for c in found.values()]
+        return Baseline(
+            name=name,
+            available=True,
+            median_ms={w: c.first.median_ms for w, c in found.items()},
+            speedup_over_eager=_geometric_mean(ratios),
+            low=_geometric_mean([c.low for c in found.values()]),
+            high=_geometric_mean([c.high for c in found.values()]),
+            setup_s=setup_s,
+        )
+
+    def _interleaved(self, eager: Engaged, rung: Engaged, name: str, workload: Workload) -> Comparison:
+        limit_s = self._crew.limits.reference_s
+        mine = TimedLeg(
+            name, lambda op, **f: rung.desk.worker.ask(op, limit_s, **f), lambda: rung.desk.worker.last_ask_s
+        )
+        theirs = TimedLeg("eager", eager.desk.ask, lambda: eager.desk.worker.last_ask_s)
+        with quiet_host(self._lock_path):
+            found, _ = time_legs(mine, theirs, PLANS["search"].pace, lambda: _LEFT_S, Random(self._entropy()))
+        return found
+
+
+def _reason(fault: WorkerFault | WorkerLost) -> str:
+    if isinstance(fault, WorkerLost):
+        return fault.message
+    return f"{fault.type}: {fault.message}"
+
+
+def _geometric_mean(values: list[float]) -> float:
+    return exp(sum(map(log, values)) / len(values))

@@ -1,0 +1,196 @@
+"""What a candidate worker does. It sees source, weights and inputs, never the reference or its answers."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import nn
+
+from egg.evaluation.calls import call_seeded, settings
+from egg.evaluation.library_share import library_share
+from egg.evaluation.stopwatch import KEPT_CALLS, Call, Stopwatch
+from egg.evaluation.tensors import Tree, Unsupported, map_tensors, own_copy, read_tree, same_bytes, walk, write_tree
+from egg.evaluation.worker import Refusal
+
+
+class Operations:
+    """The operations by name; the caller gives each its own deadline."""
+
+    def __init__(self) -> None:
+        self._settings = settings()
+        self._module: ModuleType | None = None
+        self._model: nn.Module | None = None
+        self._training = True
+        self._state: dict[str, torch.Tensor] = {}
+        self._call: Call = ((), {})
+        self._original: Call = ((), {})
+        self._output: Any = None
+        self._kept: list[Any] = []
+        self._stopwatch: Stopwatch | None = None
+
+    def do_import(self, source: str, name: str, schedule: dict[str, Any]) -> dict[str, Any]:
+        """Runs the candidate's file as a module and puts the schedule in."""
+        path = Path.cwd() / f"{name}.py"
+        path.write_text(source)
+        spec = importlib.util.spec_from_file_location(name, path)
+        if spec is None or spec.loader is None:
+            raise Refusal("contract", f"{path.name} is no Python file")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        with torch.no_grad():
+            spec.loader.exec_module(module)
+        if schedule:
+            if not isinstance(getattr(module, "SCHEDULE", None), dict):
+                raise Refusal("contract", "the candidate has a schedule, but its file defines no dict SCHEDULE")
+            module.SCHEDULE.update(schedule)
+        self._module = module
+        return {}
+
+    def do_construct(self, entry: str, init: Tree, folder: str, seed: int, training: bool) -> dict[str, Any]:
+        """Constructs the model with the task's own arguments, under the seed that the reference was built with."""
+        cls = getattr(self._module, entry, None)
+        if not isinstance(cls, type) or not issubclass(cls, nn.Module):
+            raise Refusal("contract", f"the file defines no torch.nn.Module named {entry}")
+        args, kwargs = read_tree(init, Path(folder), trusted=True)
+        with torch.no_grad():
+            model = call_seeded(seed, cls, *map_tensors(args, own_copy), **map_tensors(kwargs, own_copy))
+        self._training = training
+        self._model = model.train(training)
+        return {}
+
+    def do_load_state(self, state: Tree, folder: str) -> dict[str, Any]:
+        """Loads weights and buffers by name; every name must be on both sides, with one shape."""
+        model = self._ready_model()
+        self._state = read_tree(state, Path(folder))
+        own = model.state_dict()
+        missing = sorted(set(self._state) - set(own))
+        extra = sorted(set(own) - set(self._state))
+        if missing or extra:
+            said = [f"missing {', '.join(missing)}"] * bool(missing) + [f"unexpected {', '.join(extra)}"] * bool(extra)
+            raise Refusal("state", f"the state_dict does not match the reference: {'; '.join(said)}")
+        for name, value in self._state.items():
+            if own[name].shape != value.shape or own[name].dtype != value.dtype:
+                raise Refusal(
+                    "state",
+                    f"{name} is {list(own[name].shape)} {own[name].dtype}; "
+                    f"the reference has {list(value.shape)} {value.dtype}",
+                )
+        with torch.no_grad():
+            model.load_state_dict(self._state, strict=True)
+            if callable(prepare := getattr(model, "prepare", None)):
+                prepare()
+        return {}
+
+    def do_call(self, inputs: Tree, folder: str, seed: int, reuse: bool) -> dict[str, Any]:
+        """Calls the model once on the inputs; with `reuse`, on the tensors of the last call with new values in them."""
+        model = self._ready_model()
+        self._original = read_tree(inputs, Path(folder), trusted=True)
+        if not (reuse and _refill(self._call, self._original)):
+            self._call = map_tensors(self._original, own_copy)
+        self._assert_mode("before")
+        with torch.no_grad():
+            self._output = call_seeded(seed, model, *self._call[0], **self._call[1])
+        self._assert_mode("after")
+        _check_types(self._output)
+        if len(self._kept) < KEPT_CALLS:
+            self._kept.append(self._output)
+        changed = [k for k, v in settings().items() if v != self._settings[k]]
+        return {"settings_changed": changed}
+
+    def do_send(self, folder: str) -> dict[str, Any]:
+        """Writes the output of the last call, and each input and weight that is no longer what it was."""
+        out = Path(folder)
+        return {
+            "output": self._write(self._output, out, "output"),
+            "inputs": self._changed(dict(_named(self._call)), dict(_named(self._original)), out, "input"),
+            "state": self._changed(dict(self._ready_model().state_dict()), self._state, out, "state"),
+        }
+
+    def do_send_kept(self, folder: str) -> dict[str, Any]:
+        """Writes the outputs of the first calls again, as they are now."""
+        kept = [self._write(value, Path(folder), f"kept{i}_") for i, value in enumerate(self._kept)]
+        self._kept = []
+        return {"kept": kept}
+
+    def do_pool(self, pool: list[Tree], folder: str, fresh_inputs: bool) -> dict[str, Any]:
+        """Takes the inputs of the timed calls."""
+        self._kept, self._output = [], None
+        calls = [read_tree(tree, Path(folder), trusted=True) for tree in pool]
+        self._stopwatch = Stopwatch(self._ready_model(), calls, fresh_inputs)
+        return {}
+
+    def do_warm_up(self, limit_s: float, min_calls: int, min_s: float) -> dict[str, Any]:
+        """Calls until the times are stable."""
+        assert self._stopwatch is not None
+        with torch.no_grad():
+            calls, typical_s = self._stopwatch.warm_up(limit_s, min_calls, min_s)
+        return {"calls": calls, "typical_s": typical_s}
+
+    def do_block(self, calls: int) -> dict[str, Any]:
+        """Times one block of calls."""
+        assert self._stopwatch is not None
+        with torch.no_grad():
+            times_ns, block_ns = self._stopwatch.block(calls)
+        return {"times_ns": times_ns, "block_ns": block_ns}
+
+    def do_profile(self, inputs: Tree, folder: str) -> dict[str, Any]:
+        """Returns what share of the time goes to library operators."""
+        args, kwargs = map_tensors(read_tree(inputs, Path(folder), trusted=True), own_copy)
+        with torch.no_grad():
+            return library_share(self._ready_model(), args, kwargs)
+
+    def _ready_model(self) -> nn.Module:
+        if self._model is None:
+            raise Refusal("contract", "the model has not been constructed")
+        return self._model
+
+    def _assert_mode(self, when: str) -> None:
+        for name, part in self._ready_model().named_modules():
+            if part.training != self._training:
+                mode = "train" if self._training else "eval"
+                raise Refusal("rejected", f"{name or 'the model'} is not in {mode} mode {when} the call")
+
+    def _changed(self, now: dict[str, Any], then: dict[str, Any], folder: Path, prefix: str) -> dict[str, Tree]:
+        changed = [k for k, v in now.items() if isinstance(v, torch.Tensor) and not _untouched(v, then[k])]
+        return {name: self._write(now[name], folder, f"{prefix}{i}_") for i, name in enumerate(changed)}
+
+    def _write(self, value: Any, folder: Path, prefix: str) -> Tree:
+        try:
+            return write_tree(value, folder, prefix)
+        except Unsupported as error:
+            raise Refusal("rejected", f"the output holds {error}") from error
+
+
+def _named(call: Call) -> list[tuple[str, Any]]:
+    return [*walk(call[0], "args"), *walk(call[1], "kwargs")]
+
+
+def _untouched(now: torch.Tensor, then: torch.Tensor) -> bool:
+    return now.shape == then.shape and now.dtype == then.dtype and same_bytes(now, then)
+
+
+def _refill(call: Call, values: Call) -> bool:
+    """Copies new values into the tensors of the last call; False where the structures differ."""
+    mine, new = _named(call), _named(values)
+    if [name for name, _ in mine] != [name for name, _ in new]:
+        return False
+    pairs = [(a, b) for (_, a), (_, b) in zip(mine, new, strict=True) if isinstance(a, torch.Tensor)]
+    if any(
+        not isinstance(b, torch.Tensor) or a.shape != b.shape or a.stride() != b.stride() or a.dtype != b.dtype
+        for a, b in pairs
+    ):
+        return False
+    for a, b in pairs:
+        a.copy_(b)
+    return True
+
+
+def _check_types(output: Any) -> None:
+    for name, leaf in walk(output, "output"):
+        if isinstance(leaf, torch.Tensor) and type(leaf) not in (torch.Tensor, nn.Parameter):
+            raise Refusal("rejected", f"{name} is a {type(leaf).__name__}, not a plain torch.Tensor")

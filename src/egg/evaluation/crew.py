@@ -1,0 +1,79 @@
+"""Starts the workers of one task, with their folders, and loads what each may know."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+import psutil
+
+from egg.evaluation.desk import CandidateDesk, ReferenceDesk
+from egg.evaluation.tiers import Limits
+from egg.evaluation.workplace import Post, Role, Worker, Workplace
+from egg.schema.base import content_hash
+from egg.schema.task import Task
+
+
+@dataclass(frozen=True)
+class Engaged:
+    """A reference worker with the task loaded, and what a candidate needs to be constructed alike."""
+
+    desk: ReferenceDesk
+    init: object
+    """Tree of the constructor's arguments, written in `folder`."""
+    seed: int
+    folder: Path
+
+
+class Crew:
+    """Starts and ends workers. Owns the folders `workers`, `builds` and `exchange` in its working directory."""
+
+    def __init__(self, task: Task, workplace: Workplace, workdir: Path, limits: Limits) -> None:
+        self.task = task
+        self.limits = limits
+        self._workplace = workplace
+        self._workdir = workdir
+        self._numbers = count()
+
+    def start_method(self, fresh: bool) -> str:
+        """Returns how workers are started."""
+        return self._workplace.start_method(fresh)
+
+    def exchange(self) -> Path:
+        """Returns a new empty folder for tensors on their way between workers."""
+        folder = self._workdir / "exchange" / str(next(self._numbers))
+        folder.mkdir(parents=True)
+        return folder
+
+    def engage_reference(self, fresh: bool) -> Engaged:
+        """Returns a reference worker with the task loaded. Raises SandboxError, TaskError or ReferenceLost."""
+        builds = self.builds(f"reference-{self.task.content_hash}")
+        desk = ReferenceDesk(self._start("reference", builds, fresh, None), self.limits)
+        folder = self.exchange()
+        try:
+            answer = desk.ask("load", task=self.task.model_dump_json(), folder=str(folder))
+        except BaseException:
+            desk.worker.end()
+            raise
+        return Engaged(desk, answer["init"], answer["seed"], folder)
+
+    def engage_candidate(self, candidate_id: str, fresh: bool, left_s: Callable[[], float]) -> CandidateDesk:
+        """Returns a candidate worker that knows nothing yet. Raises SandboxError."""
+        memory = int(self.limits.memory_share * psutil.virtual_memory().total)
+        worker = self._start("candidate", self.builds(candidate_id), fresh, memory)
+        return CandidateDesk(worker, self.limits, left_s)
+
+    def builds(self, owner: str) -> Path:
+        """Returns the folder of compiled code of one candidate."""
+        return self._workdir / "builds" / owner
+
+    def forget_builds(self, owner: str) -> None:
+        """Removes compiled code that may be half written, with any lock on it."""
+        shutil.rmtree(self.builds(owner), ignore_errors=True)
+
+    def _start(self, role: Role, builds: Path, fresh: bool, memory_bytes: int | None) -> Worker:
+        folder = self._workdir / "workers" / content_hash(role, str(next(self._numbers)))
+        return self._workplace.start(Post(role, folder, builds, fresh, memory_bytes))

@@ -1,0 +1,96 @@
+"""How the evaluator speaks with its two workers: deadlines on one side, blame on the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from egg.errors import SandboxError, TaskError
+from egg.evaluation.tiers import Limits
+from egg.evaluation.wire import Message
+from egg.evaluation.worker import head_and_tail
+from egg.evaluation.workplace import Worker, WorkerFault, WorkerLost
+from egg.schema.evaluation import Failure, Phase, Status
+
+_STATUS_OF_CAUSE = {
+    "build": Status.COMPILE_ERROR,
+    "memory": Status.OUT_OF_MEMORY,
+    "rejected": Status.REJECTED,
+}
+_STATUS_OF_LOSS = {
+    "timeout": Status.TIMEOUT,
+    "memory": Status.OUT_OF_MEMORY,
+    "protocol": Status.REJECTED,
+}
+LEAST_DEADLINE_S = 1.0
+"""A phase gets this much even where the allowance is spent."""
+
+
+class CandidateFailed(Exception):
+    """The candidate did not pass."""
+
+    def __init__(self, status: Status, failure: Failure) -> None:
+        super().__init__(failure.message)
+        self.status = status
+        self.failure = failure
+
+
+class ReferenceLost(Exception):
+    """The reference worker ended on its own; it can be rebuilt."""
+
+
+class CandidateDesk:
+    """Asks the candidate worker; every fault is the candidate's."""
+
+    def __init__(self, worker: Worker, limits: Limits, left_s: Callable[[], float]) -> None:
+        self.worker = worker
+        self._limits = limits
+        self._left_s = left_s
+        self.setup_s = 0.0
+
+    def ask(self, phase: Phase, op: str, **fields: object) -> Message:
+        """Returns the answer. Raises CandidateFailed."""
+        deadline_s = min(self._limits.deadline_s[phase], max(self._left_s(), LEAST_DEADLINE_S))
+        try:
+            answer = self.worker.ask(op, deadline_s, **fields)
+        except WorkerFault as fault:
+            status = _STATUS_OF_CAUSE.get(fault.cause, Status.RUNTIME_ERROR)
+            # A verdict of the worker itself needs no class name and no traceback.
+            raised = fault.cause in ("raise", "build", "memory")
+            message = f"{fault.type}: {fault.message}" if raised else fault.message
+            raise CandidateFailed(status, _failure(phase, message, fault.detail if raised else "")) from fault
+        except WorkerLost as loss:
+            status = _STATUS_OF_LOSS.get(loss.loss, Status.RUNTIME_ERROR)
+            message = loss.message
+            if loss.loss == "timeout":
+                message = f"{phase} took longer than {deadline_s:.3g} s and was ended"
+            raise CandidateFailed(status, _failure(phase, message, loss.log)) from loss
+        if phase in ("import", "construct", "build"):
+            self.setup_s += self.worker.last_ask_s
+        return answer
+
+
+class ReferenceDesk:
+    """Asks a reference worker; every fault is the task's or the house's."""
+
+    def __init__(self, worker: Worker, limits: Limits) -> None:
+        self.worker = worker
+        self._limits = limits
+
+    def ask(self, op: str, deadline_s: float | None = None, **fields: object) -> Message:
+        """Returns the answer. Raises TaskError, SandboxError or ReferenceLost."""
+        limit_s = self._limits.reference_s if deadline_s is None else deadline_s
+        try:
+            return self.worker.ask(op, limit_s, **fields)
+        except WorkerFault as fault:
+            if fault.type in ("TaskError", "UsageError"):
+                raise TaskError(fault.message) from fault
+            raise SandboxError(f"the reference worker failed in {op}: {fault}\n{fault.detail}") from fault
+        except WorkerLost as loss:
+            if loss.loss == "timeout":
+                raise TaskError(f"the reference took longer than {limit_s:.3g} s in {op}") from loss
+            raise ReferenceLost(f"{op}: {loss.message}\n{loss.log}") from loss
+
+
+def _failure(phase: Phase, message: str, detail: str) -> Failure:
+    line = (message.strip().splitlines() or ["no message"])[0]
+    return Failure(phase=phase, message=line, detail=head_and_tail(detail))

@@ -1,0 +1,86 @@
+"""New weights and new inputs for each trial, inside the task's domain."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from egg.evaluation.stopwatch import Call
+from egg.evaluation.tensors import map_tensors
+
+_SCALES = (0.125, 0.25, 0.5, 2.0, 4.0, 8.0)
+
+
+def redraw_state(module: nn.Module, seed: int) -> None:
+    """Gives `module` other weights of the same kind, in place.
+
+    A parameter or running statistic that is one constant (the ones and zeros of a fresh norm) gets a spread, so that
+    a candidate that ignores it is found; a positive one stays positive. Any other parameter keeps its values in
+    a rotated order. Other buffers (masks, tables, counters) keep their values.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    statistics = {k: b for k, b in module.named_buffers() if k.rpartition(".")[2] in ("running_mean", "running_var")}
+    with torch.no_grad():
+        for tensor in [*module.parameters(), *statistics.values()]:
+            if tensor.is_floating_point() and tensor.numel() > 0:
+                tensor.copy_(_redrawn(tensor, generator))
+
+
+def _redrawn(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    first = tensor.flatten()[0].item()
+    if not bool((tensor == first).all()):
+        offset = int(torch.randint(1, tensor.numel(), (), generator=generator))
+        return torch.roll(tensor.flatten(), offset).view(tensor.shape)
+    if first == 0:
+        return 0.1 * torch.randn(tensor.shape, generator=generator)
+    return first * (0.5 + torch.rand(tensor.shape, generator=generator))
+
+
+def scaled_inputs(call: Call, seed: int) -> Call | None:
+    """Returns the inputs with floating tensors scaled and shifted, or None where none may be.
+
+    Integers and booleans stay; so do tensors that look like masks or probabilities. What has no negative value keeps
+    none.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    changed = 0
+
+    def change(tensor: torch.Tensor) -> torch.Tensor:
+        nonlocal changed
+        if not _may_scale(tensor):
+            return tensor
+        changed += 1
+        scale = _SCALES[int(torch.randint(len(_SCALES), (), generator=generator))]
+        spread = tensor.double().std(correction=0).item()
+        shift = (2 * torch.rand((), generator=generator).item() - 1) * spread
+        if bool((tensor >= 0).all()):
+            shift = abs(shift)
+        return ((tensor.double() + shift) * scale).to(tensor.dtype)
+
+    result: Any = map_tensors(call, change)
+    return result if changed else None
+
+
+def nearby_inputs(call: Call, seed: int) -> Call:
+    """Returns the inputs with each floating tensor scaled by a factor within 6 % of 1."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def change(tensor: torch.Tensor) -> torch.Tensor:
+        if not tensor.is_floating_point():
+            return tensor
+        return tensor * (1 + (2 * torch.rand((), generator=generator).item() - 1) / 16)
+
+    return map_tensors(call, change)
+
+
+def _may_scale(tensor: torch.Tensor) -> bool:
+    if not tensor.is_floating_point() or tensor.numel() == 0 or not bool(torch.isfinite(tensor).all()):
+        return False
+    if bool(((tensor == 0) | (tensor == 1)).all()):
+        return False
+    if tensor.dim() == 0 or not bool((tensor >= 0).all()):
+        return True
+    sums = tensor.double().sum(-1)
+    return not bool(((sums - 1).abs() < 1e-2).all())

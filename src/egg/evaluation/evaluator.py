@@ -1,0 +1,177 @@
+"""The evaluator: a trusted caller that holds the verdict and imports no candidate code."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from os import getuid
+from pathlib import Path
+from typing import TypeVar
+
+from egg.errors import SandboxError
+from egg.evaluation.baselines import Ladder
+from egg.evaluation.crew import Crew, Engaged
+from egg.evaluation.desk import CandidateFailed, ReferenceLost
+from egg.evaluation.environment import SPIN_COUNT
+from egg.evaluation.examination import Entropy, Examination, Setting
+from egg.evaluation.local import LocalWorkplace
+from egg.evaluation.tiers import PLANS, Limits
+from egg.evaluation.workplace import Workplace
+from egg.protocols import Clock
+from egg.schema.analysis import Analysis
+from egg.schema.candidate import Candidate
+from egg.schema.evaluation import Baseline, Evaluation, Status, Tier
+from egg.schema.run import Config
+from egg.schema.task import Task
+
+T = TypeVar("T")
+
+
+def system_entropy() -> int:
+    """Returns 32 bits from the operating system, which nobody can foresee."""
+    return secrets.randbits(32)
+
+
+def default_lock_path() -> Path:
+    """Returns the file that all runs of one user lock while they time."""
+    return Path(tempfile.gettempdir()) / f"egg-timing-{getuid()}.lock"
+
+
+@dataclass(frozen=True)
+class House:
+    """What an evaluator is given besides the task: limits, clock, entropy, the lock of the host."""
+
+    limits: Limits = field(default_factory=Limits)
+    clock: Clock = time.monotonic
+    entropy: Entropy = system_entropy
+    lock_path: Path | None = None
+
+
+class LocalEvaluator:
+    """Implements `Evaluator` on this machine. One reference worker serves all candidates of the search tier."""
+
+    def __init__(
+        self,
+        task: Task,
+        config: Config,
+        workdir: Path,
+        analyses: Sequence[Analysis] = (),
+        house: House | None = None,
+        workplace: Workplace | None = None,
+    ) -> None:
+        self._task = task
+        self._config = config
+        self._analyses = tuple(analyses)
+        self._house = house or House()
+        self._lock_path = self._house.lock_path or default_lock_path()
+        self._workplace = workplace or LocalWorkplace(config.threads, workdir.resolve())
+        self._crew = Crew(task, self._workplace, workdir.resolve(), self._house.limits)
+        self._reference: Engaged | None = None
+
+    def baseline(self, name: str) -> Baseline:
+        """Returns one rung of the ladder; one that can't be built is data. Raises SandboxError or TaskError."""
+        ladder = Ladder(self._crew, self._lock_path, self._house.entropy)
+        return self._with_reference(lambda reference: ladder.measure(reference, name))
+
+    def evaluate(self, candidate: Candidate, tier: Tier, allowance_s: float) -> Evaluation:
+        """Returns what was seen. Raises SandboxError or TaskError, never for the candidate's faults."""
+        ends = self._house.clock() + allowance_s
+
+        def left_s() -> float:
+            return ends - self._house.clock()
+
+        started = self._house.clock()
+        seen = self._examine(candidate, tier, left_s)
+        return seen.updated(wall_s=self._house.clock() - started)
+
+    def close(self) -> None:
+        """Ends every worker."""
+        self._workplace.close()
+        self._reference = None
+
+    def _examine(self, candidate: Candidate, tier: Tier, left_s: Callable[[], float]) -> Evaluation:
+        if not PLANS[tier].fresh:
+            return self._with_reference(lambda r: self._examine_with(r, candidate, tier, left_s))
+        reference = self._crew.engage_reference(fresh=True)
+        try:
+            return self._examine_with(reference, candidate, tier, left_s)
+        except ReferenceLost as loss:
+            raise SandboxError(f"the reference worker was lost: {loss}") from loss
+        finally:
+            reference.desk.worker.end()
+
+    def _with_reference(self, work: Callable[[Engaged], T]) -> T:
+        """Returns what `work` gives with the standing reference worker; a lost one is rebuilt once."""
+        try:
+            return work(self._standing_reference())
+        except ReferenceLost:
+            self._dismiss_reference()
+        try:
+            return work(self._standing_reference())
+        except ReferenceLost as loss:
+            self._dismiss_reference()
+            raise SandboxError(f"the reference worker was lost twice: {loss}") from loss
+
+    def _standing_reference(self) -> Engaged:
+        if self._reference is None or not self._reference.desk.worker.alive:
+            self._dismiss_reference()
+            self._reference = self._crew.engage_reference(fresh=False)
+        return self._reference
+
+    def _dismiss_reference(self) -> None:
+        if self._reference is not None:
+            self._reference.desk.worker.end()
+            self._reference = None
+
+    def _examine_with(
+        self, reference: Engaged, candidate: Candidate, tier: Tier, left_s: Callable[[], float]
+    ) -> Evaluation:
+        plan = PLANS[tier]
+        desk = self._crew.engage_candidate(candidate.id, plan.fresh, left_s)
+        folder = self._crew.exchange()
+        setting = Setting(self._task, plan, self._house.limits, folder, self._lock_path, self._house.entropy, left_s)
+        examination = Examination(setting, reference, desk, candidate)
+        failed: CandidateFailed | None = None
+        try:
+            examination.run()
+        except CandidateFailed as fault:
+            failed = fault
+            if not desk.worker.alive:
+                self._crew.forget_builds(candidate.id)
+        finally:
+            desk.worker.end()
+            shutil.rmtree(folder, ignore_errors=True)
+        return self._evaluation(examination, candidate, tier, failed)
+
+    def _evaluation(
+        self, examination: Examination, candidate: Candidate, tier: Tier, failed: CandidateFailed | None
+    ) -> Evaluation:
+        notes = examination.notes
+        return Evaluation(
+            candidate_id=candidate.id,
+            tier=tier,
+            status=failed.status if failed else Status.PASSED,
+            failure=failed.failure if failed else None,
+            trials=tuple(notes.trials),
+            timings=() if failed else tuple(notes.timings),
+            findings=tuple(notes.findings),
+            profile={} if failed else notes.profile,
+            environment={**notes.environment, **self._environment(tier)},
+            wall_s=0.0,
+        )
+
+    def _environment(self, tier: Tier) -> dict[str, str]:
+        return {
+            "python": sys.version.split()[0],
+            "start_method": self._crew.start_method(PLANS[tier].fresh),
+            "threads": str(self._config.threads),
+            "openmp_spin_count": str(SPIN_COUNT),
+            "policy": self._config.policy,
+            "mode": "train" if self._task.training else "eval",
+            "device": "cpu",
+        }

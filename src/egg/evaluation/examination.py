@@ -1,0 +1,172 @@
+"""One evaluation of one candidate: build, check, time, profile, in this order and only as far as it passes."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from egg.evaluation.crew import Engaged
+from egg.evaluation.desk import CandidateDesk, CandidateFailed
+from egg.evaluation.interleave import Comparison
+from egg.evaluation.tiers import Limits, TierPlan, TrialKind
+from egg.evaluation.timing import TimedLeg, quiet_host, time_legs
+from egg.schema.candidate import Candidate
+from egg.schema.evaluation import Failure, LeafCheck, Status, Timing, Trial
+from egg.schema.task import Task, Workload
+
+Entropy = Callable[[], int]
+METHOD = "host"
+
+
+@dataclass
+class Notes:
+    """What an examination has seen so far."""
+
+    trials: list[Trial] = field(default_factory=list[Trial])
+    timings: list[Timing] = field(default_factory=list[Timing])
+    findings: list[str] = field(default_factory=list[str])
+    profile: dict[str, float] = field(default_factory=dict[str, float])
+    environment: dict[str, str] = field(default_factory=dict[str, str])
+
+    def find(self, finding: str) -> None:
+        """Adds a finding once."""
+        if finding not in self.findings:
+            self.findings.append(finding)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What an examination rests on besides its two workers."""
+
+    task: Task
+    plan: TierPlan
+    limits: Limits
+    folder: Path
+    """Where tensors travel; emptied after each trial."""
+    lock_path: Path
+    entropy: Entropy
+    left_s: Callable[[], float]
+
+
+class Examination:
+    """Leads one candidate through its phases. `notes` holds what was seen, also when a phase fails."""
+
+    def __init__(self, setting: Setting, reference: Engaged, desk: CandidateDesk, candidate: Candidate) -> None:
+        self.notes = Notes()
+        self._setting = setting
+        self._reference = reference
+        self._desk = desk
+        self._candidate = candidate
+        self._folder = str(setting.folder)
+        self._first_call = True
+
+    def run(self) -> None:
+        """Runs all phases. Raises CandidateFailed, and for other faults what `ReferenceDesk.ask` raises."""
+        self._build()
+        for workload in self._setting.task.workloads:
+            self._check(workload)
+        for workload in self._setting.task.workloads:
+            self._time(workload)
+
+    def _build(self) -> None:
+        candidate, task = self._candidate, self._setting.task
+        self._desk.ask(
+            "import", "import", source=candidate.source, name=f"candidate_{candidate.id}", schedule=candidate.schedule
+        )
+        self._desk.ask(
+            "construct", "construct",
+            entry=candidate.entry, init=self._reference.init, folder=str(self._reference.folder),
+            seed=self._reference.seed, training=task.training,
+        )  # fmt: skip
+
+    def _check(self, workload: Workload) -> None:
+        for kind in self._setting.plan.trials:
+            self._trial(workload, kind)
+        kept = self._desk.ask("transfer", "send_kept", folder=self._folder)["kept"]
+        answer = self._reference.desk.ask("unchanged", folder=self._folder, now=kept)
+        if changed := answer.get("changed"):
+            raise CandidateFailed(Status.WRONG_VALUE, Failure(phase="check", message=str(changed)))
+
+    def _trial(self, workload: Workload, kind: TrialKind) -> None:
+        # The seed is drawn now, after the candidate is loaded, so that nothing can be prepared for it.
+        seed = self._setting.entropy()
+        reference, folder = self._reference.desk, self._folder
+        draw = reference.ask("draw", folder=folder, workload=workload.name, seed=seed, kind=kind.draw, state=kind.state)
+        if not draw:
+            return
+        if state := draw.get("state"):
+            self._desk.ask("construct", "load_state", state=state, folder=folder)
+        phase = "build" if self._first_call else "check"
+        self._first_call = False
+        called = self._desk.ask(phase, "call", inputs=draw["inputs"], folder=folder, seed=seed, reuse=kind.reuse)
+        for setting in called["settings_changed"]:
+            self.notes.find(f"the candidate changed a global setting of PyTorch: {setting}")
+        sent = self._desk.ask("transfer", "send", folder=folder)
+        verdict = reference.ask("judge", folder=folder, sent=sent)
+        self._record(workload, kind, seed, verdict)
+        _empty(self._setting.folder)
+
+    def _record(self, workload: Workload, kind: TrialKind, seed: int, verdict: dict[str, Any]) -> None:
+        message = str(verdict.get("message", ""))
+        leaves = tuple(LeafCheck.model_validate(leaf) for leaf in verdict["leaves"])
+        trial = Trial(
+            workload=workload.name, kind=kind.name, seed=seed, passed=not message, leaves=leaves, message=message
+        )
+        self.notes.trials.append(trial)
+        if message:
+            raise CandidateFailed(Status(verdict["status"]), Failure(phase="check", message=message))
+
+    def _time(self, workload: Workload) -> None:
+        setting, reference, desk = self._setting, self._reference.desk, self._desk
+        seeds = [setting.entropy() for _ in range(setting.plan.pool)]
+        pool = reference.ask(
+            "pool", folder=self._folder, workload=workload.name, seeds=seeds, limit_bytes=setting.limits.pool_bytes
+        )
+        desk.ask("transfer", "pool", folder=self._folder, **pool)
+        mine = TimedLeg("candidate", lambda op, **f: desk.ask("time", op, **f), lambda: desk.worker.last_ask_s)
+        theirs = TimedLeg("reference", reference.ask, lambda: reference.worker.last_ask_s)
+        random = Random(setting.entropy())
+        with quiet_host(setting.lock_path) as lock:
+            self.notes.environment["timing_lock"] = lock
+            found, findings = time_legs(mine, theirs, setting.plan.pace, setting.left_s, random)
+        for finding in findings:
+            self.notes.find(finding)
+        self.notes.timings.append(_timing(workload, found, 1e3 * desk.setup_s))
+        profile = desk.ask("time", "profile", inputs=pool["pool"][0], folder=self._folder)
+        self._note_profile({k: float(v) for k, v in profile.items()})
+        _empty(setting.folder)
+
+    def _note_profile(self, profile: dict[str, float]) -> None:
+        """Keeps the figures of the slowest workload, which is the one to look at."""
+        slowest = max(self.notes.timings, key=lambda t: t.candidate_ms)
+        if slowest is self.notes.timings[-1]:
+            self.notes.profile = {**profile, "setup_ms": 1e3 * self._desk.setup_s}
+
+
+def _timing(workload: Workload, found: Comparison, setup_ms: float) -> Timing:
+    return Timing(
+        workload=workload.name,
+        method=METHOD,
+        candidate_ms=found.first.median_ms,
+        candidate_p10_ms=found.first.p10_ms,
+        candidate_p90_ms=found.first.p90_ms,
+        reference_ms=found.second.median_ms,
+        speedup=found.ratio,
+        speedup_low=found.low,
+        speedup_high=found.high,
+        blocks=found.pairs,
+        calls=found.first.calls,
+        setup_ms=setup_ms,
+    )
+
+
+def _empty(folder: Path) -> None:
+    for path in folder.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)

@@ -1,0 +1,322 @@
+"""Workers on this machine: processes kept by a nursery, spoken to over private sockets."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from egg.errors import SandboxError
+from egg.evaluation import processes
+from egg.evaluation.environment import worker_environment
+from egg.evaluation.wire import Decoder, MalformedMessage, Message, encode
+from egg.evaluation.workplace import Loss, Post, Worker, WorkerFault, WorkerLost
+
+START_DEADLINE_S = 60.0
+_GRACE_S = 0.3
+_LOG_BYTES = 16_384
+
+
+class CappedLog:
+    """Head and tail of a stream, each at most `_LOG_BYTES`."""
+
+    def __init__(self) -> None:
+        self._head = bytearray()
+        self._tail = bytearray()
+        self._seen = 0
+
+    def feed(self, data: bytes) -> None:
+        """Adds bytes."""
+        self._seen += len(data)
+        room = max(0, _LOG_BYTES - len(self._head))
+        self._head += data[:room]
+        self._tail += data[room:]
+        del self._tail[:-_LOG_BYTES]
+
+    def text(self) -> str:
+        """Returns the text with a mark where bytes were cut."""
+        cut = self._seen - len(self._head) - len(self._tail)
+        mark = f"\n... {cut} bytes cut ...\n".encode() if cut else b""
+        return (bytes(self._head) + mark + bytes(self._tail)).decode(errors="replace")
+
+
+class LocalWorker:
+    """One worker process and its socket, log and exit, watched together while an answer is due."""
+
+    def __init__(self, nursery: LocalWorkplace, pid: int, channel: socket.socket, log_fd: int, nonce: str) -> None:
+        self.pid = pid
+        self.last_ask_s = 0.0
+        self._nursery = nursery
+        self._channel = channel
+        self._log_fd = log_fd
+        self._nonce = nonce
+        self._decoder = Decoder()
+        self._log = CappedLog()
+        self._asked = 0
+        self._ended = False
+        self._oom_kills = processes.oom_kills()
+        self._pidfd = os.pidfd_open(pid)
+        os.set_blocking(log_fd, False)
+        channel.setblocking(False)
+        self._selector = selectors.DefaultSelector()
+        for source in (channel, log_fd, self._pidfd):
+            self._selector.register(source, selectors.EVENT_READ)
+
+    @property
+    def alive(self) -> bool:
+        """True until it has ended, by itself or by `end`."""
+        return not self._ended and not self._has_exited()
+
+    def shake_hands(self) -> None:
+        """Waits for the first message. Raises WorkerLost."""
+        message = self._await(time.monotonic() + START_DEADLINE_S)
+        if message != {"nonce": self._nonce, "ready": True}:
+            raise self._lost("protocol", "the worker did not shake hands")
+
+    def ask(self, op: str, deadline_s: float, **fields: object) -> Message:
+        """Returns the answer to one request; the Protocol says what it raises."""
+        if not self.alive:
+            raise self._lost("exit", "the worker had already ended")
+        self._asked += 1
+        started = time.monotonic()
+        frame = encode({"id": self._asked, "nonce": self._nonce, "op": op, **fields})
+        self._send(frame, started + deadline_s)
+        reply = self._await(started + deadline_s)
+        self.last_ask_s = time.monotonic() - started
+        if reply.get("id") != self._asked or reply.get("nonce") != self._nonce:
+            raise self._lost("protocol", "an answer came that belongs to no request")
+        if isinstance(fault := reply.get("fault"), dict):
+            raise WorkerFault(fault, self.log())
+        if not isinstance(result := reply.get("result"), dict):
+            raise self._lost("protocol", "an answer came without a result")
+        return result
+
+    def log(self) -> str:
+        """Returns what it printed so far."""
+        self._drain_log()
+        return self._log.text()
+
+    def end(self) -> None:
+        """Ends it with everything that it started, at once: nothing unwinds in the worker."""
+        self._end(0.0)
+
+    def _end(self, grace_s: float) -> int | None:
+        """Ends it and returns its exit code (negative: a signal)."""
+        if self._ended:
+            return None
+        self._ended = True
+        status = self._nursery.end_worker(self.pid, grace_s)
+        self._drain_log()
+        self._selector.close()
+        self._channel.close()
+        os.close(self._log_fd)
+        os.close(self._pidfd)
+        return status
+
+    def _send(self, frame: bytes, until: float) -> None:
+        view = memoryview(frame)
+        while view:
+            try:
+                view = view[self._channel.send(view) :]
+            except BlockingIOError:
+                if time.monotonic() > until:
+                    raise self._lost("timeout", "the worker did not read its request in time") from None
+                time.sleep(0.001)
+            except OSError as error:
+                raise self._after_exit() from error
+
+    def _await(self, until: float) -> Message:
+        while True:
+            try:
+                if (message := self._decoder.next()) is not None:
+                    return message
+            except MalformedMessage as error:
+                raise self._lost("protocol", f"what came is no message: {error}") from error
+            left = until - time.monotonic()
+            if left <= 0:
+                raise self._lost("timeout", "no answer in time", grace_s=_GRACE_S)
+            ready = {key.fd for key, _ in self._selector.select(left)}
+            if self._log_fd in ready:
+                self._drain_log()
+            if self._channel.fileno() in ready:
+                self._read_channel()
+            elif self._pidfd in ready:
+                raise self._after_exit()
+
+    def _read_channel(self) -> None:
+        try:
+            data = self._channel.recv(1 << 20)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            raise self._after_exit() from error
+        if not data:
+            raise self._after_exit()
+        self._decoder.feed(data)
+
+    def _drain_log(self) -> None:
+        if self._ended:
+            return
+        for _ in range(64):  # a flood must not keep the caller here past its deadline
+            try:
+                data = os.read(self._log_fd, 1 << 16)
+            except BlockingIOError:
+                return
+            if not data:
+                # Every writer has gone; an exhausted pipe would always be ready.
+                if self._log_fd in self._selector.get_map():
+                    self._selector.unregister(self._log_fd)
+                return
+            self._log.feed(data)
+
+    def _has_exited(self) -> bool:
+        return any(key.fd == self._pidfd for key, _ in self._selector.select(0))
+
+    def _after_exit(self) -> WorkerLost:
+        """Returns the loss of a worker that closed its channel: by its exit code, its signal, or no memory."""
+        self._drain_log()
+        killed_for_memory = processes.oom_kills() > self._oom_kills
+        status = self._end(0.0)
+        log = self._log.text()
+        if status is not None and status < 0:
+            if killed_for_memory or "std::bad_alloc" in log:
+                return WorkerLost("memory", "the process was ended because memory ran out", log)
+            return WorkerLost("signal", f"the process was ended by {_signal_name(-status)}", log)
+        return WorkerLost("exit", f"the process exited with status {status} and without an answer", log)
+
+    def _lost(self, loss: Loss, message: str, grace_s: float = 0.0) -> WorkerLost:
+        self._drain_log()
+        self._end(grace_s)
+        return WorkerLost(loss, message, self._log.text())
+
+
+class LocalWorkplace:
+    """Implements `Workplace` with one nursery on this machine."""
+
+    def __init__(self, threads: int, folder: Path, warm: bool = True) -> None:
+        self._threads = threads
+        self._folder = folder
+        self._warm = warm
+        self._control: socket.socket | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._workers: list[LocalWorker] = []
+        self._single_threaded = False
+
+    def start(self, post: Post) -> Worker:
+        """Returns a worker that has shaken hands. Raises SandboxError."""
+        self._ensure_nursery()
+        for folder in (post.folder / "home", post.folder / "tmp", post.builds):
+            folder.mkdir(parents=True, exist_ok=True)
+        nonce = secrets.token_hex(16)
+        ours, theirs = socket.socketpair()
+        log_read, log_write = os.pipe()
+        try:
+            answer = self._request(
+                {
+                    "op": "start",
+                    "role": post.role,
+                    "folder": str(post.folder),
+                    "fresh": post.fresh or not self._warm,
+                    "memory_bytes": post.memory_bytes,
+                    "nonce": nonce,
+                    "env": worker_environment(os.environ, post.folder, post.builds, self._threads),
+                },
+                [theirs.fileno(), log_write],
+            )
+        finally:
+            theirs.close()
+            os.close(log_write)
+        worker = LocalWorker(self, int(str(answer["pid"])), ours, log_read, nonce)
+        self._workers = [w for w in self._workers if w.alive]
+        self._workers.append(worker)
+        try:
+            worker.shake_hands()
+        except WorkerLost as loss:
+            raise SandboxError(f"a {post.role} worker did not start: {loss.message}\n{loss.log}") from loss
+        return worker
+
+    def start_method(self, fresh: bool) -> str:
+        """Returns how a worker is started."""
+        warm = self._warm and not fresh and self._single_threaded
+        return "fork of a warm process" if warm else "new interpreter"
+
+    def end_worker(self, pid: int, grace_s: float) -> int | None:
+        """Ends a worker and what it started; returns its exit code, or None where the nursery itself is gone."""
+        try:
+            status = self._request({"op": "end", "pid": pid, "grace_s": grace_s}, [])["status"]
+        except SandboxError:  # it was lost, and took its workers along
+            return None
+        return int(str(status)) if status is not None else None
+
+    def close(self) -> None:
+        """Ends every worker and the nursery."""
+        for worker in self._workers:
+            worker.end()
+        self._workers = []
+        if self._control is not None:
+            self._control.close()
+            self._control = None
+        if self._process is not None:
+            try:
+                self._process.wait(10)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+            self._process = None
+
+    def _ensure_nursery(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            return
+        self.close()
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        folder = self._folder / "nursery"
+        for name in ("home", "tmp", "builds"):
+            (folder / name).mkdir(parents=True, exist_ok=True)
+        log = folder / "log"
+        with log.open("wb") as sink:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "egg.evaluation.nursery", str(theirs.fileno())],
+                pass_fds=(theirs.fileno(),),
+                stdin=subprocess.DEVNULL,
+                stdout=sink,
+                stderr=sink,
+                env=worker_environment(os.environ, folder, folder / "builds", self._threads),
+                cwd=folder,
+                start_new_session=True,
+            )
+        theirs.close()
+        self._control = ours
+        ours.settimeout(START_DEADLINE_S)
+        try:
+            ready = json.loads(ours.recv(4096) or b"{}")
+        except OSError as error:
+            raise SandboxError("the process that keeps workers did not start in time") from error
+        if not ready.get("ready"):
+            raise SandboxError(f"the process that keeps workers did not start:\n{log.read_text(errors='replace')}")
+        self._single_threaded = ready["threads"] == 1
+
+    def _request(self, request: Message, fds: list[int]) -> Message:
+        if self._control is None:
+            raise SandboxError("the process that keeps workers has ended")
+        try:
+            socket.send_fds(self._control, [json.dumps(request).encode()], fds)
+            reply = self._control.recv(65536)
+        except OSError as error:
+            raise SandboxError(f"the process that keeps workers is gone: {error}") from error
+        if not reply:
+            raise SandboxError("the process that keeps workers is gone")
+        return json.loads(reply)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

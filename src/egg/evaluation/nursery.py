@@ -1,0 +1,171 @@
+"""The process that starts, keeps and ends workers: `python -m egg.evaluation.nursery FD`.
+
+It has imported the libraries that every worker needs, runs nothing else and owns no second thread, so a fork of it is
+a warm worker in milliseconds. It runs no candidate code. As the subreaper of its descendants it inherits each
+process that a worker leaves behind, also one that forked twice and made a session of its own, and so can
+end them all. When its caller goes, the control socket closes, and it ends everything.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import importlib.util
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import traceback
+from typing import Any, NoReturn
+
+from egg.evaluation import processes
+
+PRELOADED = ("torch", "torch.export", "tvm_ffi.cpp", "egg.evaluation.candidate_role", "egg.evaluation.reference_role")
+"""Imported before the first fork, where installed."""
+
+_POLL_S = 0.002
+_REAP_S = 2.0
+
+
+class Nursery:
+    """Answers `start` and `end` requests on one control socket."""
+
+    def __init__(self, control: socket.socket) -> None:
+        self._control = control
+        self._workers: set[int] = set()
+        self._ended: dict[int, int] = {}
+
+    def serve(self) -> None:
+        """Answers requests until the caller goes."""
+        while True:
+            payload, fds, _, _ = socket.recv_fds(self._control, 65536, 8)
+            if not payload:
+                break
+            request = json.loads(payload)
+            answer = self._start(request, fds) if request["op"] == "start" else self._end(request)
+            for fd in fds:
+                os.close(fd)
+            self._control.send(json.dumps(answer).encode())
+        for pid in list(self._workers):
+            self._end({"pid": pid, "grace_s": 0.0})
+
+    def _start(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        self._reap()
+        fork = not request["fresh"] and processes.thread_count() == 1
+        pid = self._fork(request, fds) if fork else self._spawn(request, fds)
+        self._workers.add(pid)
+        return {"pid": pid, "method": "fork" if fork else "spawn"}
+
+    def _spawn(self, request: dict[str, Any], fds: list[int]) -> int:
+        channel, log = fds
+        command = [sys.executable, "-P", "-m", "egg.evaluation.worker", str(channel), str(os.getpid())]
+        worker = subprocess.Popen(
+            [*command, json.dumps(request)],
+            pass_fds=(channel,),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env=request["env"],
+            start_new_session=True,
+        )
+        worker.returncode = 0  # this process reaps by itself, so Popen must not
+        return worker.pid
+
+    def _fork(self, request: dict[str, Any], fds: list[int]) -> int:
+        keeper = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            self._become_worker(request, fds, keeper)
+        return pid
+
+    def _become_worker(self, request: dict[str, Any], fds: list[int], keeper: int) -> NoReturn:
+        try:
+            channel, log = fds
+            os.setsid()
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            self._control.close()
+            with open(os.devnull) as null:
+                os.dup2(null.fileno(), 0)
+            os.dup2(log, 1)
+            os.dup2(log, 2)
+            os.close(log)
+            os.environ.clear()
+            os.environ.update(request["env"])
+            from egg.evaluation.worker import run
+
+            run(channel, keeper, request)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(70)
+
+    def _end(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Ends one worker with its group, and whatever no live worker descends to."""
+        pid = int(request["pid"])
+        if request["grace_s"] > 0 and not self._has_ended(pid):
+            processes.send_signal(pid, signal.SIGTERM, group=True)
+            self._wait(pid, request["grace_s"])
+        for child in processes.descendants(pid):
+            processes.send_signal(child, signal.SIGKILL)
+        processes.send_signal(pid, signal.SIGKILL, group=True)
+        self._wait(pid, _REAP_S)
+        self._workers.discard(pid)
+        self._end_orphans()
+        return {"status": self._ended.pop(pid, None)}
+
+    def _end_orphans(self) -> None:
+        until = time.monotonic() + _REAP_S
+        while time.monotonic() < until:
+            self._reap()
+            orphans = processes.descendants(os.getpid(), frozenset(self._workers))
+            if not orphans:
+                return
+            for orphan in orphans:
+                processes.send_signal(orphan, signal.SIGKILL)
+            time.sleep(_POLL_S)
+
+    def _wait(self, pid: int, limit_s: float) -> None:
+        until = time.monotonic() + limit_s
+        while not self._has_ended(pid) and time.monotonic() < until:
+            time.sleep(_POLL_S)
+
+    def _has_ended(self, pid: int) -> bool:
+        self._reap()
+        return pid in self._ended
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            if pid in self._workers:
+                self._ended[pid] = os.waitstatus_to_exitcode(status)
+
+
+def preload() -> None:
+    """Imports what workers need; a package that isn't installed is left out."""
+    for name in PRELOADED:
+        if importlib.util.find_spec(name.partition(".")[0]) is not None:
+            importlib.import_module(name)
+    gc.collect()
+    gc.freeze()
+
+
+def main() -> None:
+    """Serves the control socket whose descriptor is the first argument."""
+    processes.adopt_orphans()
+    control = socket.socket(fileno=int(sys.argv[1]))
+    control.set_inheritable(False)
+    preload()
+    control.send(json.dumps({"ready": True, "threads": processes.thread_count()}).encode())
+    Nursery(control).serve()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""The float64 oracle: the reference again, on the same inputs and weights, in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import nn
+
+from egg.evaluation import tolerance
+from egg.evaluation.calls import call_seeded
+from egg.evaluation.compare import Expected
+from egg.evaluation.stopwatch import Call
+from egg.evaluation.tensors import map_tensors, own_copy, walk
+
+Leaves = dict[str, Any]
+
+
+class Oracle:
+    """Holds the reference in float64, and in float32 where the task itself is in float64."""
+
+    def __init__(self, build: Callable[[], nn.Module]) -> None:
+        self._build = build
+        self._modules: dict[torch.dtype, nn.Module] = {}
+
+    def judge(self, call: Call, state: dict[str, torch.Tensor], seed: int, leaves: Leaves) -> dict[str, Expected]:
+        """Returns, for each leaf that the reference gave, the oracle's value and the reference's own error.
+
+        A float64 result is its own oracle. Its error is that of a float32 twin, on the same inputs rounded to float32,
+        scaled by the ratio of the two units.
+        """
+        floating = {k: v for k, v in leaves.items() if isinstance(v, torch.Tensor) and _real(v.dtype).is_floating_point}
+        wide = {k for k, v in floating.items() if _real(v.dtype) is torch.float64}
+        gold = self._run(call, state, seed, torch.float64) if set(floating) - wide else None
+        twin = rounded = None
+        if wide:
+            round_down = lambda t: t.float() if t.is_floating_point() else t  # noqa: E731
+            low_call, low_state = map_tensors(call, round_down), map_tensors(state, round_down)
+            twin = self._run(low_call, low_state, seed, torch.float32)
+            rounded = self._run(low_call, low_state, seed, torch.float64)
+        expected: dict[str, Expected] = {}
+        for name, value in leaves.items():
+            if name not in floating:
+                expected[name] = Expected(value)
+            elif name in wide:
+                expected[name] = _from_twin(value, (twin or {}).get(name), (rounded or {}).get(name))
+            else:
+                expected[name] = _from_gold(value, (gold or {}).get(name))
+        return expected
+
+    def _run(self, call: Call, state: dict[str, torch.Tensor], seed: int, dtype: torch.dtype) -> Leaves | None:
+        """Returns the leaves of a run in `dtype`; None where the reference can't run in it."""
+
+        def cast(tensor: torch.Tensor) -> torch.Tensor:
+            return tensor.to(dtype) if tensor.is_floating_point() else own_copy(tensor)
+
+        try:
+            module = self._module(dtype)
+            module.load_state_dict(state)
+            args, kwargs = map_tensors(call, cast)
+            with torch.no_grad():
+                output = call_seeded(seed, module, *args, **kwargs)
+        except Exception:  # a dtype written into forward, or an operator without a float64 form
+            return None
+        inputs = {f"input {k}": v for k, v in (*walk(args, "args"), *walk(kwargs, "kwargs"))}
+        after = {f"buffer {k}": v.detach().clone() for k, v in module.state_dict().items()}
+        return {**dict(walk(output, "output")), **inputs, **after}
+
+    def _module(self, dtype: torch.dtype) -> nn.Module:
+        if dtype not in self._modules:
+            module = self._build()
+            self._modules[dtype] = module.float() if dtype is torch.float32 else module
+        return self._modules[dtype]
+
+
+def _from_gold(value: torch.Tensor, gold: Any) -> Expected:
+    wanted = torch.promote_types(value.dtype, torch.float64)
+    if isinstance(gold, torch.Tensor) and gold.shape == value.shape:
+        gold = gold.to(wanted)
+        error = value.to(wanted) - gold
+        if _plausible(error, gold, value.dtype):
+            return Expected(value, gold, error)
+    own = value.to(wanted)
+    return Expected(value, own, torch.zeros_like(own), factor=tolerance.NO_ORACLE_FACTOR)
+
+
+def _from_twin(value: torch.Tensor, twin: Any, rounded: Any) -> Expected:
+    if isinstance(twin, torch.Tensor) and isinstance(rounded, torch.Tensor) and twin.shape == value.shape:
+        error = twin.to(value.dtype) - rounded.to(value.dtype)
+        if _plausible(error, rounded, torch.float32):
+            return Expected(value, value, error * tolerance.FLOAT64_FROM_FLOAT32)
+    return Expected(value, value, torch.zeros_like(value), factor=tolerance.NO_ORACLE_FACTOR)
+
+
+def _plausible(error: torch.Tensor, gold: torch.Tensor, dtype: torch.dtype) -> bool:
+    """Returns whether the oracle computed the same thing; a random mask drawn otherwise in float64 would not."""
+    finite = error.isfinite() & gold.isfinite()
+    scale = gold[finite].abs().square().mean().sqrt().item() if bool(finite.any()) else 0.0
+    size = error[finite].abs().square().mean().sqrt().item() if bool(finite.any()) else 0.0
+    return size <= tolerance.REFERENCE_ERROR_CAP[str(_real(dtype)).removeprefix("torch.")] * scale or size < 1e-12
+
+
+def _real(dtype: torch.dtype) -> torch.dtype:
+    return dtype.to_real() if dtype.is_complex else dtype

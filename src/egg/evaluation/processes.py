@@ -1,0 +1,81 @@
+"""Linux facts about processes: who descends from whom, and a few `prctl` calls."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+from pathlib import Path
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_DUMPABLE = 4
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+def _prctl(option: int, value: int) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(option, value, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), f"prctl({option}, {value})")
+
+
+def die_with_parent() -> None:
+    """Has the kernel kill this process when the thread that started it ends."""
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def adopt_orphans() -> None:
+    """Makes this process the parent of every descendant that loses its own."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def parent_by_pid() -> dict[int, int]:
+    """Returns the parent of every process that can be read now."""
+    found: dict[int, int] = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                stat = Path("/proc", entry, "stat").read_text()
+            except OSError:  # it ended meanwhile
+                continue
+            found[int(entry)] = int(stat.rpartition(")")[2].split()[1])
+    return found
+
+
+def descendants(root: int, spared: frozenset[int] = frozenset()) -> list[int]:
+    """Returns all descendants of `root`, without the `spared` processes and theirs."""
+    children: dict[int, list[int]] = {}
+    for pid, parent in parent_by_pid().items():
+        children.setdefault(parent, []).append(pid)
+    found: list[int] = []
+    todo = [root]
+    while todo:
+        for child in children.get(todo.pop(), []):
+            if child not in spared:
+                found.append(child)
+                todo.append(child)
+    return found
+
+
+def send_signal(pid: int, number: int, group: bool = False) -> None:
+    """Signals a process or its group; one that has gone is no error."""
+    try:
+        if group:
+            os.killpg(pid, number)
+        else:
+            os.kill(pid, number)
+    except (ProcessLookupError, PermissionError):
+        return
+
+
+def thread_count() -> int:
+    """Returns the number of threads of this process."""
+    return len(os.listdir("/proc/self/task"))
+
+
+def oom_kills() -> int:
+    """Returns how many processes the kernel has killed for memory since it started; 0 where that can't be read."""
+    try:
+        lines = Path("/proc/vmstat").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), 0)

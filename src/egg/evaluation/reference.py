@@ -1,0 +1,163 @@
+"""The reference module in its own dtype, under weights that change from trial to trial."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import nn
+
+from egg.errors import TaskError
+from egg.evaluation.calls import call_seeded
+from egg.evaluation.compare import Expected
+from egg.evaluation.draws import nearby_inputs, redraw_state, scaled_inputs
+from egg.evaluation.oracle import Oracle
+from egg.evaluation.stopwatch import Call
+from egg.evaluation.tensors import map_tensors, own_copy, same_bytes, walk
+from egg.schema.task import Task
+from egg.tasks.load import draw_inputs, materialize
+
+State = dict[str, torch.Tensor]
+Leaves = dict[str, Any]
+"""What a call gave and left behind, by name: `output[1]`, `input args[0]`, `buffer bn.running_mean`."""
+
+_NEARBY = 4
+
+
+@dataclass(frozen=True)
+class Draw:
+    """The inputs and weights of one trial."""
+
+    call: Call
+    state: State
+    seed: int
+
+    def before(self) -> Leaves:
+        """Returns inputs and state before the call, by the names they have in `Leaves`."""
+        return {**input_leaves(self.call), **{f"buffer {k}": v for k, v in self.state.items()}}
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What is right for one draw."""
+
+    output: Any
+    leaves: dict[str, Expected]
+    """Every output leaf, and each input and state tensor that the reference changes."""
+
+
+class Reference:
+    """A task's module with its oracle: draws trials and says what is right."""
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        self._workloads = {w.name: w for w in task.workloads}
+        self.seed = task.workloads[0].seed
+        self.module = materialize(task, task.workloads[0], self.seed).module
+        self._pristine = copied(self.module.state_dict())
+        self._state = self._pristine
+        self._oracle = Oracle(lambda: materialize(task, task.workloads[0], self.seed, "float64").module)
+        self.output_shares_input: set[str] = set()
+        self.changes_inputs = False
+        self.changes_state = False
+
+    def draw(self, workload: str, seed: int, kind: str, state: bool) -> Draw | None:
+        """Returns fresh inputs, with fresh weights where `state` says so; None where the kind does not apply."""
+        args, kwargs = draw_inputs(self._task, self._workloads[workload], seed)
+        call: Call = (args, kwargs)
+        if kind == "scaled":
+            scaled = scaled_inputs(call, seed)
+            if scaled is None or not self._stays_finite(scaled, seed):
+                return None
+            call = scaled
+        if state:
+            self.module.load_state_dict(self._pristine)
+            redraw_state(self.module, seed)
+            self._state = copied(self.module.state_dict())
+        return Draw(call, self._state, seed)
+
+    def expect(self, draw: Draw) -> Expectation:
+        """Returns what is right for a draw. Raises TaskError where the reference fails or gives NaN."""
+        try:
+            output, call = run(self.module, draw.call, draw.state, draw.seed)
+        except Exception as error:
+            raise TaskError(f"the reference itself fails: {type(error).__name__}: {error}") from error
+        for leaf, value in walk(output, "output"):
+            if isinstance(value, torch.Tensor) and value.is_floating_point() and bool(value.isnan().any()):
+                raise TaskError(f"the reference itself gives NaN in {leaf} under seed {draw.seed}")
+        self._note_sharing(output, call)
+        after = leaves_of(output, call, self.module)
+        before = draw.before()
+        expected = {k: v for k, v in after.items() if k not in before or _changed(before[k], v)}
+        self.changes_inputs = self.changes_inputs or any(k.startswith("input ") for k in expected)
+        self.changes_state = self.changes_state or any(k.startswith("buffer ") for k in expected)
+        return Expectation(output, self._oracle.judge(draw.call, draw.state, draw.seed, expected))
+
+    def reconsidered(self, draw: Draw, leaf: str, expected: Expected) -> Expected:
+        """Returns `expected` with the largest error that the reference makes on a few nearby inputs.
+
+        One small output is one sample of the reference's error, which may be zero by luck.
+        """
+        rms, largest = expected.error_rms, expected.error_max
+        for i in range(_NEARBY):
+            near = replace(draw, call=nearby_inputs(draw.call, draw.seed + i))
+            found = self.expect(near).leaves.get(leaf)
+            if found is not None and found.error is not None:
+                error = found.error[found.error.isfinite()]
+                rms = max(rms, error.abs().square().mean().sqrt().item())
+                largest = max(largest, error.abs().max().item())
+        return replace(expected, error_rms=rms, error_max=largest)
+
+    def _stays_finite(self, call: Call, seed: int) -> bool:
+        try:
+            output, _ = run(self.module, call, self._state, seed)
+        except Exception:  # the reference itself says that these inputs are outside its domain
+            return False
+        values = [v for _, v in walk(output, "output") if isinstance(v, torch.Tensor) and v.is_floating_point()]
+        return all(bool(v.isfinite().all()) for v in values)
+
+    def _note_sharing(self, output: Any, call: Call) -> None:
+        owned = {_storage(v) for v in input_leaves(call).values() if isinstance(v, torch.Tensor)}
+        owned |= {_storage(v) for v in self.module.state_dict().values()}
+        outputs = [(k, v) for k, v in walk(output, "output") if isinstance(v, torch.Tensor)]
+        self.output_shares_input |= {k for k, v in outputs if _storage(v) in owned}
+
+
+def run(module: nn.Module, call: Call, state: State, seed: int, dtype: torch.dtype | None = None) -> tuple[Any, Call]:
+    """Returns the output of a call on copies, and these copies as the call left them.
+
+    Floating inputs are cast to `dtype` where one is given. The module starts from `state`.
+    """
+
+    def prepared(tensor: torch.Tensor) -> torch.Tensor:
+        return tensor.to(dtype) if dtype and tensor.is_floating_point() else own_copy(tensor)
+
+    args, kwargs = map_tensors(call, prepared)
+    with torch.no_grad():
+        module.load_state_dict(state)
+        return call_seeded(seed, module, *args, **kwargs), (args, kwargs)
+
+
+def leaves_of(output: Any, call: Call, module: nn.Module) -> Leaves:
+    """Returns everything that a call gave and left behind, by name."""
+    state = {f"buffer {k}": v.detach().clone() for k, v in module.state_dict().items()}
+    return {**dict(walk(output, "output")), **input_leaves(call), **state}
+
+
+def input_leaves(call: Call) -> Leaves:
+    """Returns the leaves of the arguments by name, such as `input args[0]`."""
+    return {f"input {k}": v for k, v in (*walk(call[0], "args"), *walk(call[1], "kwargs"))}
+
+
+def copied(state: State) -> State:
+    """Returns a state_dict in memory of its own."""
+    return {k: v.detach().clone() for k, v in state.items()}
+
+
+def _changed(before: Any, after: Any) -> bool:
+    return isinstance(after, torch.Tensor) and not same_bytes(before, after)
+
+
+def _storage(tensor: torch.Tensor) -> int:
+    return tensor.untyped_storage().data_ptr()

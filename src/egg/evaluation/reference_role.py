@@ -1,0 +1,177 @@
+"""What a reference worker does: it owns the task, the seeds, the float64 oracle and the comparison."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from egg.evaluation import tolerance
+from egg.evaluation.calls import settings
+from egg.evaluation.compare import Expected, Measured, Mismatch, measure, structure_mismatch
+from egg.evaluation.reference import Draw, Reference
+from egg.evaluation.rungs import RUNGS
+from egg.evaluation.stopwatch import KEPT_CALLS, Stopwatch
+from egg.evaluation.tensors import Tree, Unsupported, map_tensors, read_tree, span, walk, write_tree
+from egg.schema.base import content_hash
+from egg.schema.task import Task
+from egg.tasks.load import init_arguments
+
+_UNREADABLE = (Unsupported, OSError, KeyError, TypeError, ValueError, AttributeError, RuntimeError)
+
+
+class Operations:
+    """The operations by name. No candidate code ever runs here."""
+
+    def __init__(self) -> None:
+        self._reference: Reference | None = None
+        self._draw: Draw | None = None
+        self._digests: list[dict[str, str]] = []
+        self._stopwatch: Stopwatch | None = None
+        self._function: Any = None
+
+    def do_load(self, task: str, folder: str) -> dict[str, Any]:
+        """Builds the reference and writes the arguments of its constructor."""
+        record = Task.model_validate_json(task)
+        self._reference = Reference(record)
+        self._function = self._reference.module
+        init = init_arguments(record, self._reference.seed)
+        return {"init": write_tree(init, Path(folder), "init", trusted=True), "seed": self._reference.seed}
+
+    def do_draw(self, folder: str, workload: str, seed: int, kind: str, state: bool) -> dict[str, Any]:
+        """Draws inputs (and weights) under a seed and writes them; an empty answer where the kind does not apply."""
+        self._draw = self._ready().draw(workload, seed, kind, state)
+        if self._draw is None:
+            return {}
+        answer: dict[str, Any] = {"inputs": write_tree(self._draw.call, Path(folder), "given", trusted=True)}
+        if state or self._ready().changes_state:
+            answer["state"] = write_tree(self._draw.state, Path(folder), "weights", trusted=True)
+        return answer
+
+    def do_judge(self, folder: str, sent: dict[str, Any]) -> dict[str, Any]:
+        """Runs the reference and the oracle on the last draw and holds what the candidate sent against them."""
+        draw = self._draw
+        assert draw is not None, "do_draw comes first"
+        where = Path(folder)
+        try:
+            output = read_tree(sent["output"], where)
+            inputs = {k: read_tree(v, where) for k, v in sent["inputs"].items()}
+            state = {k: read_tree(v, where) for k, v in sent["state"].items()}
+        except _UNREADABLE as error:
+            return _fault(Mismatch("REJECTED", f"what the candidate sent can't be read: {error}"))
+        if len(self._digests) < KEPT_CALLS:
+            self._digests.append(_digests(output))
+        expected = self._ready().expect(draw)
+        if (fault := structure_mismatch(output, expected.output)) is not None:
+            return _fault(fault)
+        return self._hold(draw, expected.leaves, output, inputs, state)
+
+    def _hold(self, draw: Draw, wanted: dict[str, Expected], output: Any, inputs: Any, state: Any) -> dict[str, Any]:
+        changed = {**{f"input {k}": v for k, v in inputs.items()}, **{f"buffer {k}": v for k, v in state.items()}}
+        if extra := sorted(set(changed) - set(wanted)):
+            return _fault(Mismatch("WRONG_VALUE", f"{extra[0]} was changed; the reference leaves it alone"))
+        sent = {**draw.before(), **changed, **dict(walk(output, "output"))}
+        leaves: list[dict[str, Any]] = []
+        for leaf, expected in wanted.items():
+            outcome = measure(leaf, sent[leaf], expected)
+            if isinstance(outcome, Measured) and 1 < outcome.excess < tolerance.SECOND_OPINION_WITHIN:
+                outcome = measure(leaf, sent[leaf], self._ready().reconsidered(draw, leaf, expected))
+            if isinstance(outcome, Measured):
+                leaves.append(asdict(outcome))
+                outcome = None if outcome.passed else outcome.miss()
+            if outcome is not None:
+                return {**_fault(outcome), "leaves": leaves}
+        if not leaves:
+            return _fault(Mismatch("REJECTED", "nothing was compared: no output has an element"))
+        return {"leaves": leaves}
+
+    def do_unchanged(self, folder: str, now: list[Tree]) -> dict[str, Any]:
+        """Returns the first output of an earlier call that is no longer what it was; nothing where all are.
+
+        An output that shares memory with an input or weight by the reference's own doing is left out.
+        """
+        first, self._digests = self._digests, []
+        shared = self._ready().output_shares_input
+        for call, (before, tree) in enumerate(zip(first, now, strict=False)):
+            try:
+                after = _digests(read_tree(tree, Path(folder)))
+            except _UNREADABLE:
+                after = {}
+            for leaf in before.keys() - shared:
+                if after.get(leaf) != before[leaf]:
+                    return {"changed": f"{leaf} of call {call + 1} was changed by a later call: its memory is reused"}
+        return {}
+
+    def do_pool(self, folder: str, workload: str, seeds: list[int], limit_bytes: int) -> dict[str, Any]:
+        """Draws the inputs of the timed calls, fewer where they are large, and writes them."""
+        reference = self._ready()
+        calls: list[Any] = []
+        trees: list[Tree] = []
+        total = 0
+        for i, seed in enumerate(seeds):
+            draw = reference.draw(workload, seed, "own", False)
+            assert draw is not None
+            total += _nbytes(draw.call)
+            if calls and total > limit_bytes:
+                break
+            calls.append(draw.call)
+            trees.append(write_tree(draw.call, Path(folder), f"pool{i}_", trusted=True))
+        fresh = reference.changes_inputs
+        self._stopwatch = Stopwatch(self._function, calls, fresh)
+        return {"pool": trees, "fresh_inputs": fresh}
+
+    def do_transform(self, rung: str) -> dict[str, Any]:
+        """Replaces what is timed by a rung of the ladder."""
+        self._function = RUNGS[rung](self._ready().module)
+        return {}
+
+    def do_warm_up(self, limit_s: float, min_calls: int, min_s: float) -> dict[str, Any]:
+        """Calls until the times are stable."""
+        assert self._stopwatch is not None
+        with torch.no_grad():
+            calls, typical_s = self._stopwatch.warm_up(limit_s, min_calls, min_s)
+        return {"calls": calls, "typical_s": typical_s}
+
+    def do_block(self, calls: int) -> dict[str, Any]:
+        """Times one block of calls."""
+        assert self._stopwatch is not None
+        with torch.no_grad():
+            times_ns, block_ns = self._stopwatch.block(calls)
+        return {"times_ns": times_ns, "block_ns": block_ns}
+
+    def do_describe(self) -> dict[str, Any]:
+        """Returns the versions and settings that the figures rest on."""
+        return {"torch": torch.__version__, **settings()}
+
+    def do_forget(self) -> dict[str, Any]:
+        """Drops the draws and the pool of the last candidate."""
+        self._draw = None
+        self._stopwatch = None
+        return {}
+
+    def _ready(self) -> Reference:
+        assert self._reference is not None, "do_load comes first"
+        return self._reference
+
+
+def _digests(output: Any) -> dict[str, str]:
+    leaves = [(k, v) for k, v in walk(output, "output") if isinstance(v, torch.Tensor)]
+    return {k: content_hash(v.contiguous().view(-1).view(torch.uint8).numpy().tobytes()) for k, v in leaves}
+
+
+def _fault(mismatch: Mismatch) -> dict[str, Any]:
+    return {"status": mismatch.status, "message": mismatch.message, "leaves": []}
+
+
+def _nbytes(call: Any) -> int:
+    total = 0
+
+    def add(tensor: torch.Tensor) -> torch.Tensor:
+        nonlocal total
+        total += span(list(tensor.shape), list(tensor.stride())) * tensor.element_size()
+        return tensor
+
+    map_tensors(call, add)
+    return total

@@ -1,0 +1,67 @@
+"""What both workers do when calls are timed; the same code for candidate and reference."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from egg.evaluation.tensors import map_tensors, own_copy
+
+Call = tuple[tuple[Any, ...], dict[str, Any]]
+
+HAND_OVER_S = 0.0025
+"""Pause at the start of a block, in which the other worker's OpenMP threads stop to spin."""
+DISCARDED_CALLS = 3
+KEPT_CALLS = 3
+"""Outputs that are held to the end, to see whether a later call changes them."""
+_SLOW_CALL_S = 0.02
+_STABLE_CALLS = 5
+_STABLE_WITHIN = 0.10
+
+
+class Stopwatch:
+    """Calls one function on a rotating pool of inputs and reads the monotonic clock around each call."""
+
+    def __init__(self, function: Callable[..., Any], pool: list[Call], fresh_inputs: bool) -> None:
+        self._function = function
+        self._pool = [map_tensors(call, own_copy) for call in pool]
+        self._fresh_inputs = fresh_inputs
+        self._next = 0
+        self._slow = False
+
+    def warm_up(self, limit_s: float, min_calls: int, min_s: float) -> tuple[int, float]:
+        """Returns calls made and the median of the last ones in seconds, once they agree or the limit is reached."""
+        started = time.perf_counter()
+        times: list[float] = []
+        while True:
+            times.append(self._one_call() / 1e9)
+            spent = time.perf_counter() - started
+            last = times[-_STABLE_CALLS:]
+            steady = len(last) == _STABLE_CALLS and max(last) <= (1 + _STABLE_WITHIN) * min(last)
+            if spent >= limit_s or (steady and len(times) >= min_calls and spent >= min_s):
+                break
+        typical = sorted(last)[len(last) // 2]
+        self._slow = typical > _SLOW_CALL_S
+        return len(times), typical
+
+    def block(self, calls: int) -> tuple[list[int], int]:
+        """Returns nanoseconds of each of `calls` calls, and of the whole block with its discarded calls."""
+        time.sleep(HAND_OVER_S)
+        started = time.perf_counter_ns()
+        for _ in range(1 if self._slow else DISCARDED_CALLS):
+            self._one_call()
+        times = [self._one_call() for _ in range(calls)]
+        return times, time.perf_counter_ns() - started
+
+    def _one_call(self) -> int:
+        args, kwargs = self._pool[self._next]
+        self._next = (self._next + 1) % len(self._pool)
+        if self._fresh_inputs:
+            args, kwargs = map_tensors((args, kwargs), own_copy)
+        clock, function = time.perf_counter_ns, self._function
+        started = clock()
+        result = function(*args, **kwargs)
+        ended = clock()
+        del result  # freed outside the window, for both legs
+        return ended - started

@@ -1,0 +1,193 @@
+"""Structures of tensors as JSON and raw-byte files: exact for every dtype, memory-mapped on reading.
+
+A structure is a tree of lists, tuples, dicts, tensors and plain values. Each tensor is one file with the bytes of its
+storage span; dtype, shape and strides are in the JSON.
+"""
+
+from __future__ import annotations
+
+import base64
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+Tree = dict[str, Any]
+"""The JSON of a structure: one key that names the kind, such as `{"list": [...]}` or `{"tensor": {...}}`."""
+
+_PLAIN = (bool, int, str, type(None))
+
+
+class Unsupported(Exception):
+    """A structure holds something that is neither a tensor, a container nor a plain value."""
+
+
+def write_tree(value: Any, folder: Path, prefix: str, trusted: bool = False) -> Tree:
+    """Returns the tree of `value` and writes its tensors to `folder` as `<prefix><number>.bin`.
+
+    With `trusted`, other objects are pickled, which only the reference side may do. Raises Unsupported.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    return _Writer(folder, prefix, trusted).write(value)
+
+
+class _Writer:
+    def __init__(self, folder: Path, prefix: str, trusted: bool) -> None:
+        self._folder = folder
+        self._prefix = prefix
+        self._trusted = trusted
+        self._count = 0
+
+    def write(self, value: Any) -> Tree:
+        match value:
+            case torch.Tensor():
+                return {"tensor": self._write_tensor(value)}
+            case float():
+                return {"float": value.hex()}
+            case _ if type(value) in _PLAIN:
+                return {"value": value}
+            case list() if type(value) is list:
+                return {"list": [self.write(item) for item in value]}
+            case tuple():
+                return {"tuple": [self.write(item) for item in value]}
+            case dict():
+                return {"dict": [[self.write(key), self.write(item)] for key, item in value.items()]}
+            case torch.dtype() | torch.device() | torch.memory_format():
+                return {"pickle": base64.b64encode(pickle.dumps(value)).decode()} if self._trusted else _refuse(value)
+            case _ if self._trusted:
+                return {"pickle": base64.b64encode(pickle.dumps(value)).decode()}
+            case _:
+                return _refuse(value)
+
+    def _write_tensor(self, tensor: torch.Tensor) -> dict[str, Any]:
+        if tensor.layout is not torch.strided or tensor.device.type != "cpu":
+            raise Unsupported(f"a {tensor.layout} tensor on {tensor.device}; expected a strided one on the CPU")
+        name = f"{self._prefix}{self._count}.bin"
+        self._count += 1
+        write_bytes(tensor, self._folder / name)
+        dtype = str(tensor.dtype).removeprefix("torch.")
+        return {"file": name, "dtype": dtype, "shape": list(tensor.shape), "stride": list(tensor.stride())}
+
+
+def _refuse(value: Any) -> Tree:
+    raise Unsupported(f"a value of type {type(value).__module__}.{type(value).__qualname__}")
+
+
+def span(shape: list[int], stride: list[int]) -> int:
+    """Returns how many elements of storage a tensor spans; 0 for an empty one."""
+    if 0 in shape:
+        return 0
+    return 1 + sum((n - 1) * s for n, s in zip(shape, stride, strict=True))
+
+
+def write_bytes(tensor: torch.Tensor, path: Path) -> None:
+    """Writes the bytes of the storage that `tensor` spans."""
+    tensor = tensor.detach()
+    if tensor.is_conj() or tensor.is_neg():
+        tensor = tensor.resolve_conj().resolve_neg()
+    elements = span(list(tensor.shape), list(tensor.stride()))
+    if elements == 0:
+        path.write_bytes(b"")
+        return
+    flat = torch.as_strided(tensor, (elements,), (1,), tensor.storage_offset())
+    with path.open("wb") as sink:
+        sink.write(flat.view(torch.uint8).numpy().data)
+
+
+def read_tree(tree: Tree, folder: Path, trusted: bool = False) -> Any:
+    """Returns the structure of a tree; its tensors are private copy-on-write maps of the files.
+
+    Raises Unsupported where the tree or a file is not what `write_tree` writes. Only a `trusted` tree may hold pickles.
+    """
+    ((kind, body),) = tree.items()
+    match kind:
+        case "tensor":
+            return _read_tensor(body, folder)
+        case "float":
+            return float.fromhex(body)
+        case "value":
+            return body
+        case "list":
+            return [read_tree(item, folder, trusted) for item in body]
+        case "tuple":
+            return tuple(read_tree(item, folder, trusted) for item in body)
+        case "dict":
+            return {read_tree(key, folder, trusted): read_tree(item, folder, trusted) for key, item in body}
+        case "pickle" if trusted:
+            return pickle.loads(base64.b64decode(body))
+        case _:
+            raise Unsupported(f"a {kind!r} node")
+
+
+def _read_tensor(body: dict[str, Any], folder: Path) -> torch.Tensor:
+    dtype = getattr(torch, body["dtype"])
+    shape, stride = [int(n) for n in body["shape"]], [int(n) for n in body["stride"]]
+    if not isinstance(dtype, torch.dtype) or len(shape) != len(stride) or min(shape + stride, default=0) < 0:
+        raise Unsupported(f"a tensor of dtype {body['dtype']}, shape {shape}, strides {stride}")
+    path = folder / body["file"]
+    if path.parent != folder or path.is_symlink():
+        raise Unsupported(f"a file outside the exchange folder: {body['file']}")
+    nbytes = span(shape, stride) * dtype.itemsize
+    if path.stat().st_size < nbytes:
+        raise Unsupported(f"{body['file']} holds {path.stat().st_size} bytes; {nbytes} are needed")
+    if nbytes == 0:
+        return torch.empty(shape, dtype=dtype)
+    storage: Any = torch.UntypedStorage.from_file(str(path), False, nbytes)
+    return torch.empty(0, dtype=dtype).set_(storage, 0, shape, stride)
+
+
+def walk(value: Any, name: str) -> Iterator[tuple[str, Any]]:
+    """Yields each leaf with the name of its place, such as `output[1]['scores']`."""
+    match value:
+        case list() | tuple():
+            for i, item in enumerate(value):
+                yield from walk(item, f"{name}[{i}]")
+        case dict():
+            for key, item in value.items():
+                yield from walk(item, f"{name}[{key!r}]")
+        case _:
+            yield name, value
+
+
+def map_tensors(value: Any, change: Any) -> Any:
+    """Returns the structure with `change` applied to each tensor."""
+    match value:
+        case torch.Tensor():
+            return change(value)
+        case list():
+            return [map_tensors(item, change) for item in value]
+        case tuple() if hasattr(value, "_fields"):
+            return type(value)(*(map_tensors(item, change) for item in value))
+        case tuple():
+            return tuple(map_tensors(item, change) for item in value)
+        case dict():
+            return {key: map_tensors(item, change) for key, item in value.items()}
+        case _:
+            return value
+
+
+def own_copy(tensor: torch.Tensor) -> torch.Tensor:
+    """Returns a copy in memory of its own, with the same strides where these do not overlap."""
+    return (
+        torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype).copy_(tensor)
+        if dense(tensor)
+        else tensor.clone()
+    )
+
+
+def dense(tensor: torch.Tensor) -> bool:
+    """Returns whether no two elements share memory and no gap lies between them."""
+    return span(list(tensor.shape), list(tensor.stride())) == tensor.numel()
+
+
+def same_bytes(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Returns whether two tensors of one shape and dtype hold the same bits (NaN equals itself)."""
+    if a.dtype.is_floating_point or a.dtype.is_complex:
+        integer = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+        size = a.dtype.itemsize // (2 if a.dtype.is_complex else 1)
+        if a.dtype.is_complex:
+            a, b = torch.view_as_real(a), torch.view_as_real(b)
+        a, b = a.contiguous().view(integer[size]), b.contiguous().view(integer[size])
+    return bool(torch.equal(a, b))

@@ -1,0 +1,81 @@
+"""What each tier does: how many trials of which kind, how long it times, what each phase may take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from egg.evaluation.interleave import Pace
+from egg.schema.evaluation import Phase, Tier
+
+
+@dataclass(frozen=True)
+class TrialKind:
+    """One comparison: how the inputs are drawn, whether weights change, whether the last input tensors are refilled."""
+
+    name: str
+    state: bool = False
+    reuse: bool = False
+
+    @property
+    def draw(self) -> str:
+        """How the inputs are drawn."""
+        return "scaled" if self.name.startswith("scaled") else "own"
+
+
+@dataclass(frozen=True)
+class TierPlan:
+    """The work of one tier."""
+
+    trials: tuple[TrialKind, ...]
+    pace: Pace
+    fresh: bool
+    """True for new interpreters."""
+    pool: int
+    """Sets of inputs that timed calls take in turn."""
+
+
+_OWN = TrialKind("own", state=True)
+_SAME_ADDRESS = TrialKind("own, same addresses", state=True, reuse=True)
+_SAME_WEIGHTS = TrialKind("own, same weights")
+_SCALED = TrialKind("scaled")
+
+PLANS: dict[Tier, TierPlan] = {
+    "search": TierPlan(
+        trials=(_OWN, _SAME_ADDRESS, _SAME_WEIGHTS, _SCALED),
+        pace=Pace(
+            pairs=10, least_pairs=6, block_s=0.002, longest_block_s=0.05, block_calls=5, budget_s=1.0,
+            warm_up_s=0.02, warm_up_limit_s=0.2, warm_up_calls=5,
+        ),
+        fresh=False,
+        pool=3,
+    ),
+    "final": TierPlan(
+        trials=(_OWN, _SAME_ADDRESS, _SAME_WEIGHTS, _SCALED, _OWN, _SAME_ADDRESS, _SCALED),
+        pace=Pace(
+            pairs=20, least_pairs=6, block_s=0.01, longest_block_s=0.2, block_calls=5, budget_s=6.0,
+            warm_up_s=0.2, warm_up_limit_s=2.0, warm_up_calls=10,
+        ),
+        fresh=True,
+        pool=4,
+    ),
+}  # fmt: skip
+
+
+def _deadlines() -> dict[Phase, float]:
+    return {"import": 120.0, "construct": 120.0, "build": 120.0, "check": 120.0, "time": 180.0, "transfer": 60.0}
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a candidate may use."""
+
+    deadline_s: dict[Phase, float] = field(default_factory=_deadlines)
+    """Seconds for each request of a phase; what is left of the allowance counts where it is less."""
+    reference_s: float = 300.0
+    """Seconds for each request to a reference worker."""
+    baseline_build_s: float = 180.0
+    """Seconds for the first call of a baseline that compiles."""
+    memory_share: float = 0.8
+    """Share of the machine's memory that a candidate may take."""
+    pool_bytes: int = 256 * 2**20
+    """Memory that the inputs of the timed calls may take together."""

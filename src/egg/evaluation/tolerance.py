@@ -1,0 +1,59 @@
+"""How far a candidate may be from the float64 oracle. Every tolerance of the house is in this file.
+
+With g the oracle, r the reference in the task's dtype, c the candidate, and eps the unit of the output's dtype:
+
+    E_ref      = max(rms(r - g), eps * rms(g))
+    ratio_rms  = rms(c - g) / E_ref                              at most `rms`
+    ratio_max  = max |c - g| / max(max |r - g|, eps * |g|)       at most `max`
+
+So the reference's own error is the only absolute allowance: a result of plain zeros fails however small the values
+are, and an honest reordering of a long sum passes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+SLICE_FACTOR = 2.0
+"""A slice holds fewer elements than the whole, so its ratio scatters more."""
+SLICE_ELEMENTS = 256
+"""Fewer elements make no slice that says anything."""
+SLICES = 64
+"""Slices of one output that are looked at."""
+
+SMALL_ELEMENTS = 64
+"""Below it, the rms error of the reference is a few samples of a random quantity and may be zero by luck."""
+SMALL_FACTOR = 2.0
+
+NO_ORACLE_FACTOR = 64.0
+"""Times eps: what stands for the reference's error where it can't be run in float64."""
+
+FLOAT64_FROM_FLOAT32 = 2.0**-29
+"""eps(float64) / eps(float32): scales the error of a float32 twin to that of a float64 reference."""
+
+REFERENCE_ERROR_CAP = {"float64": 1e-6, "float32": 2e-2, "float16": 0.5, "bfloat16": 0.5}
+"""Relative rms error of a reference above which the oracle did not compute the same thing, and is not used."""
+
+SECOND_OPINION_WITHIN = 100.0
+"""A miss by less than this asks for the reference's error on nearby inputs before it is final."""
+
+CLOCK_SLACK_S = 0.005
+CLOCK_FACTOR = 1.5
+"""A block that took longer on the caller's clock than this times what the worker reports, plus the slack, is odd."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The limits for one output dtype."""
+
+    rms: float
+    max: float
+
+
+_WIDE = Limits(rms=4.0, max=8.0)
+_HALF = Limits(rms=3.0, max=16.0)
+
+
+def limits_for(dtype_name: str) -> Limits:
+    """Returns the limits under the policy `strict`; `dtype_name` is without the `torch.` prefix."""
+    return _HALF if dtype_name in ("float16", "bfloat16") else _WIDE

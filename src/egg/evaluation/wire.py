@@ -1,0 +1,79 @@
+"""Length-prefixed JSON messages over a stream socket, the same on both ends.
+
+Tensors never travel here: they go by raw-byte files (`tensors.py`). Nothing is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+from typing import Any
+
+Message = dict[str, Any]
+
+_HEADER = struct.Struct("<I")
+MAX_MESSAGE_BYTES = 16 * 2**20
+"""A longer message is refused, so that a worker can't fill the caller's memory."""
+
+
+class MalformedMessage(Exception):
+    """The bytes on a channel are not a message: too long, not JSON, or not an object."""
+
+
+def encode(message: Message) -> bytes:
+    """Returns one framed message."""
+    body = json.dumps(message).encode()
+    return _HEADER.pack(len(body)) + body
+
+
+class Decoder:
+    """Collects bytes and gives back whole messages."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> None:
+        """Adds received bytes."""
+        self._buffer += data
+
+    def next(self) -> Message | None:
+        """Returns the next whole message, or None until more bytes arrive. Raises MalformedMessage."""
+        if len(self._buffer) < _HEADER.size:
+            return None
+        (length,) = _HEADER.unpack_from(self._buffer)
+        if length > MAX_MESSAGE_BYTES:
+            raise MalformedMessage(f"a message of {length} bytes; at most {MAX_MESSAGE_BYTES} are allowed")
+        end = _HEADER.size + length
+        if len(self._buffer) < end:
+            return None
+        body = bytes(self._buffer[_HEADER.size : end])
+        del self._buffer[:end]
+        try:
+            message = json.loads(body)
+        except ValueError as error:
+            raise MalformedMessage(f"not JSON: {error}") from error
+        if not isinstance(message, dict):
+            raise MalformedMessage(f"expected an object, got {type(message).__name__}")
+        return message
+
+
+class Channel:
+    """The worker's end: one request in, one reply out."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self._end = end
+        self._decoder = Decoder()
+
+    def receive(self) -> Message | None:
+        """Returns the next request; None when the caller has gone."""
+        while (message := self._decoder.next()) is None:
+            data = self._end.recv(65536)
+            if not data:
+                return None
+            self._decoder.feed(data)
+        return message
+
+    def send(self, message: Message) -> None:
+        """Sends one reply."""
+        self._end.sendall(encode(message))

@@ -1,0 +1,123 @@
+"""The bootstrap of a worker: limits, folders, handshake, then one request at a time."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import random
+import resource
+import socket
+import sys
+import tempfile
+import time
+import traceback
+from pathlib import Path
+from typing import Any, NoReturn, Protocol
+
+from egg.evaluation import processes
+from egg.evaluation.wire import Channel, Message
+
+DETAIL_CHARS = 8000
+_BUILD_MODULES = ("tvm_ffi.cpp", "torch.utils.cpp_extension", "triton.compiler", "triton.backends")
+_TORCH_ALLOCATION_FAILED = "DefaultCPUAllocator: "
+"""PyTorch raises a plain RuntimeError where host memory ends; its text is all there is to tell it by."""
+
+
+class Operations(Protocol):
+    """The operations of a role: `op` names the method `do_<op>`."""
+
+
+class Refusal(Exception):
+    """A verdict that the worker itself gives; `cause` names it."""
+
+    def __init__(self, cause: str, message: str) -> None:
+        super().__init__(message)
+        self.cause = cause
+
+
+def head_and_tail(text: str, limit: int = DETAIL_CHARS) -> str:
+    """Returns `text`, or its head and tail around a mark that says how much was cut."""
+    if len(text) <= limit:
+        return text
+    half = limit // 2 - 20
+    return f"{text[:half]}\n... {len(text) - 2 * half} characters cut ...\n{text[-half:]}"
+
+
+def describe(error: BaseException) -> Message:
+    """Returns an exception as plain data: type, first line, trimmed traceback, cause."""
+    try:
+        text = str(error)
+    except BaseException:  # a candidate's own exception class may be broken too
+        text = "(its text can't be read)"
+    frames = [str(f.f_globals.get("__name__", "")) for f, _ in traceback.walk_tb(error.__traceback__)]
+    try:
+        detail = "".join(traceback.format_exception(error))
+    except BaseException:
+        detail = text
+    return {
+        "type": type(error).__name__,
+        "message": (text.strip().splitlines() or [""])[0][:500],
+        "detail": head_and_tail(detail),
+        "cause": _cause(error, text, frames),
+    }
+
+
+def _cause(error: BaseException, text: str, frames: list[str]) -> str:
+    if isinstance(error, Refusal):
+        return error.cause
+    if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and _TORCH_ALLOCATION_FAILED in text):
+        return "memory"
+    if isinstance(error, SyntaxError) or any(name.startswith(_BUILD_MODULES) for name in frames):
+        return "build"
+    return "raise"
+
+
+def run(channel_fd: int, keeper: int, request: dict[str, Any]) -> NoReturn:
+    """Serves one role until the caller goes; never returns and never unwinds."""
+    processes.die_with_parent()
+    if os.getppid() != keeper:
+        os._exit(71)
+    end = socket.socket(fileno=channel_fd)
+    end.set_inheritable(False)
+    channel = Channel(end)
+    _confine(request)
+    module = importlib.import_module(f"egg.evaluation.{request['role']}_role")
+    operations = module.Operations()
+    channel.send({"nonce": request["nonce"], "ready": True})
+    while (message := channel.receive()) is not None:
+        channel.send({"id": message["id"], "nonce": message["nonce"], **_answer(operations, message)})
+    os._exit(0)
+
+
+def _confine(request: dict[str, Any]) -> None:
+    os.chdir(request["folder"])
+    tempfile.tempdir = None  # may have been fixed before the fork
+    # One value for every process that starts from the same warm parent would make "random" names collide.
+    random.seed()
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if request["memory_bytes"] is not None:
+        resource.setrlimit(resource.RLIMIT_DATA, (request["memory_bytes"],) * 2)
+
+
+def _answer(operations: Operations, message: Message) -> Message:
+    fields = {k: v for k, v in message.items() if k not in ("id", "nonce", "op")}
+    started_ns = time.perf_counter_ns()
+    try:
+        result = getattr(operations, f"do_{message['op']}")(**fields)
+    except BaseException as error:  # SystemExit and its like are answers too
+        return {"fault": describe(error)}
+    return {"result": result, "ms": (time.perf_counter_ns() - started_ns) / 1e6}
+
+
+def main() -> NoReturn:
+    """Entry of a fresh interpreter: descriptor of the channel, pid of the keeper, the request as JSON."""
+    request = json.loads(sys.argv[3])
+    Path(request["folder"]).mkdir(parents=True, exist_ok=True)
+    fd, keeper = int(sys.argv[1]), int(sys.argv[2])
+    del sys.argv[1:]
+    run(fd, keeper, request)
+
+
+if __name__ == "__main__":
+    main()

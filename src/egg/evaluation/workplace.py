@@ -1,0 +1,92 @@
+"""Where work runs, as a Protocol: this machine now, other machines later."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol
+
+from egg.evaluation.wire import Message
+
+Role = Literal["candidate", "reference"]
+Loss = Literal["timeout", "exit", "signal", "memory", "protocol"]
+
+
+@dataclass(frozen=True)
+class Post:
+    """What a worker is started with."""
+
+    role: Role
+    folder: Path
+    """Its private folder: home, temporary files, working directory."""
+    builds: Path
+    """Folder of its compiled code, private to one candidate by content hash."""
+    fresh: bool = False
+    """True for a new interpreter; False allows a fork of a process that has only imported libraries."""
+    memory_bytes: int | None = None
+    """Limit on private memory; None for no limit."""
+
+
+class WorkerLost(Exception):
+    """A worker ended, or was ended, without an answer."""
+
+    def __init__(self, loss: Loss, message: str, log: str = "") -> None:
+        super().__init__(message)
+        self.loss: Loss = loss
+        self.message = message
+        self.log = log
+
+
+class WorkerFault(Exception):
+    """A worker answered that an operation raised."""
+
+    def __init__(self, fault: Message, log: str = "") -> None:
+        super().__init__(f"{fault.get('type')}: {fault.get('message')}")
+        self.type = str(fault.get("type", ""))
+        self.message = str(fault.get("message", ""))
+        self.detail = str(fault.get("detail", ""))
+        self.cause = str(fault.get("cause", "raise"))
+        """`raise`, `build` (a compiler refused it), `memory`, or a verdict that the worker itself gives."""
+        self.log = log
+
+
+class Worker(Protocol):
+    """One process (group) that answers requests in turn."""
+
+    def ask(self, op: str, deadline_s: float, **fields: object) -> Message:
+        """Returns the answer. Raises WorkerFault where the operation raised, WorkerLost where no answer came."""
+        ...
+
+    @property
+    def alive(self) -> bool:
+        """True until it has ended."""
+        ...
+
+    @property
+    def last_ask_s(self) -> float:
+        """Seconds from request to reply of the last answered request, on the caller's clock."""
+        ...
+
+    def log(self) -> str:
+        """Returns what it printed: head and tail, with a mark where it was cut."""
+        ...
+
+    def end(self) -> None:
+        """Ends it and everything that it started. Safe to call twice."""
+        ...
+
+
+class Workplace(Protocol):
+    """Starts workers."""
+
+    def start(self, post: Post) -> Worker:
+        """Returns a worker that has shaken hands. Raises SandboxError where the machine can't start one."""
+        ...
+
+    def start_method(self, fresh: bool) -> str:
+        """Returns how workers are started: `fork of a warm process` or `new interpreter`."""
+        ...
+
+    def close(self) -> None:
+        """Ends every worker."""
+        ...
