@@ -2,4 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from egg.api import Result, optimize
+
+__all__ = ["Result", "__version__", "optimize"]
 __version__ = "0.1.0"
+
+_LAZY = {"optimize": "egg.api", "Result": "egg.api"}
+
+
+def __getattr__(name: str) -> object:
+    """Imports the Python API on first use, so that `import egg` stays light."""
+    if name in _LAZY:
+        from importlib import import_module
+
+        return getattr(import_module(_LAZY[name]), name)
+    raise AttributeError(f"module 'egg' has no attribute {name!r}")

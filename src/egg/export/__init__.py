@@ -1,1 +1,1 @@
-"""export"""
+"""The winner as something to take away."""

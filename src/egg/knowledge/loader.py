@@ -72,9 +72,7 @@ def load_file(path: Path) -> Principle:
     if stage not in STAGES:
         raise UsageError(f"{path}: the folder {stage!r} is no stage; move the file into one of {', '.join(STAGES)}")
     if not _ID.fullmatch(path.stem):
-        raise UsageError(
-            f"{path}: the file name is the id; use lower-case words joined by dashes: split-rows.md"
-        )
+        raise UsageError(f"{path}: the file name is the id; use lower-case words joined by dashes: split-rows.md")
     header, body = _split(path)
     for name in _GIVEN_BY_PATH:
         if name in header:

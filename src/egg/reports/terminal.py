@@ -9,10 +9,21 @@ from rich.table import Table
 from rich.text import Text
 
 from egg.reports import figures
-from egg.reports.summary import Summary, summarise, title_of
-from egg.schema.run import RunState
+from egg.reports.summary import Summary, speedup_of, summarise, title_of
+from egg.schema.plan import StagePlan
+from egg.schema.run import (
+    Analyzed,
+    AttemptFinished,
+    BaselineMeasured,
+    Event,
+    FinalMeasured,
+    RunFinished,
+    RunStarted,
+    RunState,
+)
 
 STYLE = {"faster": "bold green", "equal": "bold", "failed": "bold red", "unfinished": "bold yellow"}
+VERDICT_STYLE = {"accepted": "green", "kept": "yellow", "rejected": "dim", "failed": "red"}
 
 
 def final_table(state: RunState) -> RenderableType:
@@ -76,3 +87,69 @@ def _context(state: RunState) -> str:
         f"policy {started.config.policy}; {len(state.attempts)} attempts"
         f"{f' ({verdicts})' if verdicts else ''} in {figures.seconds(state.spent_s)}"
     )
+
+
+def progress(state: RunState | None, plan: StagePlan | None, left_s: float | None, recent: int = 6) -> RenderableType:
+    """Returns how far a run has come: what it does now, the best so far, and the last verdicts."""
+    if state is None:
+        return Text("starting", "dim")
+    summary = summarise(state)
+    head = Text(_doing(state, plan), "bold")
+    if left_s is not None:
+        head.append(f"   {figures.seconds(max(left_s, 0.0))} left", "dim")
+    parts: list[RenderableType] = [head, Text(f"best so far  {best_so_far(summary)}")]
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for attempt in state.attempts[-recent:]:
+        shown = figures.ratio(attempt.effect)
+        style = VERDICT_STYLE[attempt.verdict]
+        table.add_row(
+            Text(str(attempt.plan.index), "dim"), Text(attempt.plan.stage, "dim"), Text(title_of(attempt)),
+            Text(shown), Text(attempt.verdict, style), Text(attempt.reason, "dim", overflow="ellipsis", no_wrap=True),
+        )  # fmt: skip
+    return Group(*parts, table)
+
+
+def best_so_far(summary: Summary) -> str:
+    """Returns the best candidate so far against each baseline in one line."""
+    if summary.over_eager is None:
+        return "nothing measured yet"
+    against = [f"{figures.ratio(r.speedup.value)} over {r.name}" for r in summary.rungs if r.speedup]
+    return ", ".join(against) or f"{figures.ratio(summary.over_eager.value)} over eager"
+
+
+def line(state: RunState, event: Event) -> str:
+    """Returns one line that says what an event brought; `state` includes it."""
+    match event:
+        case RunStarted():
+            return f"{event.task.name} on {event.device.name}, {event.config.threads} threads, run {event.run_id}"
+        case Analyzed():
+            costs = (f"{len(a.ops)} operators, floor {figures.ms(a.floor_ms)}, {a.bound}" for a in event.analyses)
+            return f"analysis: {'; '.join(costs)}"
+        case BaselineMeasured(baseline=rung) if not rung.available:
+            return f"baseline {rung.name}: not available: {rung.reason}"
+        case BaselineMeasured(baseline=rung):
+            return f"baseline {rung.name}: {figures.ms(sum(rung.median_ms.values()))}"
+        case AttemptFinished(attempt=attempt):
+            what = f"attempt {attempt.plan.index}, {attempt.plan.stage}, {title_of(attempt)}: {attempt.verdict}"
+            best = best_so_far(summarise(state))
+            return f"{what}, {figures.ratio(attempt.effect)} over eager ({attempt.reason}); best so far {best}"
+        case FinalMeasured(evaluation=evaluation):
+            shown = figures.interval(speedup_of(evaluation))
+            return f"final measurement of {event.candidate_id}: {evaluation.status}, {shown} over eager"
+        case RunFinished(outcome=outcome):
+            return f"done ({outcome.stopped_by}): {outcome.summary}"
+
+
+def _doing(state: RunState, plan: StagePlan | None) -> str:
+    config = state.started.config
+    if state.outcome is not None:
+        return "done"
+    if not state.analyses:
+        return "analysing the task"
+    if len(state.baselines) < len(config.ladder):
+        return f"timing the baseline {config.ladder[len(state.baselines)]}"
+    if plan is not None and plan.index >= len(state.attempts):
+        title = plan.option_id or ("reference" if plan.parent_id is None else plan.objective)
+        predicted = f", predicted {figures.ratio(plan.predicted_effect)}" if plan.parent_id else ""
+        return f"{plan.stage}   attempt {plan.index}: {title}{predicted}"
+    return "measuring the finalists in fresh processes" if state.attempts else "starting the search"

@@ -1,0 +1,120 @@
+"""`egg.optimize`: the same run as `egg optimize`, from Python."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from egg import compose
+from egg.errors import UsageError
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from egg.protocols import Listener
+    from egg.schema.run import RunState
+    from egg.schema.task import Policy, Task
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of a run: the content of `result.json`, and where its files are."""
+
+    folder: Path
+    record: dict[str, Any]
+    """The content of `result.json`."""
+    state: RunState
+
+    @property
+    def kernel(self) -> Path:
+        """The winner as one Python file that defines `ModelNew`."""
+        return self.folder / compose.KERNEL
+
+    @property
+    def report(self) -> Path:
+        """The report as one HTML file."""
+        return self.folder / compose.REPORT
+
+    @property
+    def verified(self) -> bool:
+        """True when the winner passed every check of the final measurement."""
+        return bool(self.record["verified"])
+
+    @property
+    def speedup(self) -> dict[str, Any]:
+        """Speedup by baseline with its interval, and `over_best`."""
+        return self.record["speedup"]
+
+    def load(self) -> nn.Module:
+        """Returns the winner as a module with the reference's weights, in the reference's mode.
+
+        Raises UsageError where the run has no verified winner.
+        """
+        return load_winner(self.state)
+
+
+def optimize(
+    module: nn.Module | str | Path,
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    out: str | Path | None = None,
+    policy: Policy = "strict",
+    budget: str | int = "60s",
+    seed: int = 0,
+    model: str = "expert",
+    principles: str | Path | None = None,
+    listeners: Sequence[Listener] = (),
+) -> Result:
+    """Returns the result of optimising a task; files go to `out`, or to `egg-out/<task name>`.
+
+    `module` is a live module, called with `args` and `kwargs`, or what `egg optimize` takes: a file or
+    `package.module:Class`. `budget` is `60s`, `2m` or a number of attempts. Raises UsageError, TaskError and the
+    other kinds of EggError.
+    """
+    compose.check_author(model)
+    budget_s, attempts = compose.parse_budget(budget)
+    own = None if principles is None else Path(principles)
+    compose.load_principles(own)
+    task = _task(module, args, kwargs)
+    folder = compose.default_folder(task.name) if out is None else Path(out)
+    request = compose.Request(policy, budget_s, attempts, seed, own)
+    state = compose.start(task, folder, request, listeners)
+    return _result(state, folder)
+
+
+def load_winner(state: RunState) -> nn.Module:
+    """Returns the winner of a run with the reference's weights and mode. Raises UsageError where none was verified."""
+    from egg.export.standalone import standalone
+    from egg.tasks.load import init_arguments, materialize, module_from_text
+
+    if state.outcome is None or not state.outcome.verified:
+        raise UsageError(f"run {state.started.run_id} has no verified winner to load; its report says why")
+    task, candidate = state.started.task, state.candidate(state.outcome.winner_id)
+    reference = materialize(task, task.workloads[0], seed=0).module
+    module = module_from_text(f"{candidate.id}.py", standalone(candidate), task.search_path)
+    args, kwargs = init_arguments(task, seed=0)
+    winner: nn.Module = getattr(module, candidate.entry)(*args, **kwargs)
+    winner.load_state_dict(reference.state_dict())
+    prepare = getattr(winner, "prepare", None)
+    if callable(prepare):
+        prepare()
+    return winner.train(task.training)
+
+
+def _result(state: RunState, folder: Path) -> Result:
+    from egg.reports.result import result
+
+    return Result(folder.absolute(), result(state), state)
+
+
+def _task(module: nn.Module | str | Path, args: Sequence[Any], kwargs: Mapping[str, Any] | None) -> Task:
+    from egg.tasks.find import find_task, task_from_module
+
+    if not isinstance(module, str | Path):
+        return task_from_module(module, tuple(args), kwargs)
+    if args or kwargs:
+        raise UsageError("args and kwargs belong to a live module; a file or an entry point draws its own inputs")
+    return find_task(str(module))

@@ -1,0 +1,120 @@
+"""The commands and their options. The work behind each is imported when it is asked for."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import App, CycloptsError, Parameter
+
+import egg
+from egg.cli import faults
+from egg.errors import EggError
+
+HELP = """Turns a PyTorch module into faster kernels that are proved right, measured honestly and explained.
+
+Exit status: 0 done, 1 no verified result, 2 a mistake in the command or the task, 3 EGG itself failed."""
+
+app = App(
+    name="egg",
+    help=HELP,
+    help_format="plaintext",
+    version=egg.__version__,
+    version_flags=["--version"],
+    suppress_keyboard_interrupt=False,
+)
+
+TaskName = Annotated[str, Parameter(help="A Python file with Model and get_inputs, or package.module:Class.")]
+RunName = Annotated[Path, Parameter(help="The folder that `egg optimize` wrote.")]
+Inputs = Annotated[str | None, Parameter(help="module:function that returns the arguments of forward, for a class.")]
+Json = Annotated[bool, Parameter(name="--json", negative="", help="Print one JSON document instead of a table.")]
+
+
+@app.command
+def optimize(
+    task: TaskName,
+    /,
+    *,
+    out: Annotated[Path | None, Parameter(help="Folder for the result. Default: egg-out/TASK NAME.")] = None,
+    inputs: Inputs = None,
+    target: Annotated[Literal["auto", "cpu"], Parameter(help="Where the kernels shall run.")] = "auto",
+    model: Annotated[str, Parameter(help="Who writes: expert, the built-in author.")] = "expert",
+    policy: Annotated[
+        Literal["strict", "tf32", "kernelbench"], Parameter(help="How large an error may be.")
+    ] = "strict",
+    budget: Annotated[str, Parameter(help="Time (60s, 2m) or number of attempts (20).")] = "60s",
+    seed: Annotated[int, Parameter(help="Makes the search repeatable.")] = 0,
+    principles: Annotated[Path | None, Parameter(help="Folder with <stage>/<id>.md of your own.")] = None,
+    as_json: Json = False,
+) -> int:
+    """Find faster kernels for a task, prove them right, and write the result to a folder."""
+    from egg.cli.runs import Asked, optimize
+
+    return optimize(Asked(task, out, inputs, target, model, policy, budget, seed, principles, as_json))
+
+
+@app.command
+def show(run: RunName, /, *, as_json: Json = False) -> int:
+    """Print the result of a run again."""
+    from egg.cli.runs import show
+
+    return show(run, as_json)
+
+
+@app.command
+def resume(run: RunName, /, *, as_json: Json = False) -> int:
+    """Go on with a run that was interrupted."""
+    from egg.cli.runs import resume
+
+    return resume(run, as_json)
+
+
+@app.command
+def replay(run: RunName, /, *, as_json: Json = False) -> int:
+    """Write result.json, kernel.py and report.html of a run again from its log, executing nothing."""
+    from egg.cli.runs import replay
+
+    return replay(run, as_json)
+
+
+@app.command
+def report(
+    run: RunName,
+    /,
+    *,
+    markdown: Annotated[bool, Parameter(negative="", help="Print the result as Markdown instead.")] = False,
+) -> int:
+    """Write report.html of a run again and print where it is."""
+    from egg.cli.runs import report
+
+    return report(run, markdown)
+
+
+@app.command
+def analyze(task: TaskName, /, *, inputs: Inputs = None, as_json: Json = False) -> int:
+    """Print a task's operators with their FLOPs, bytes and roofline floor on this machine."""
+    from egg.cli.analyze import analyze
+
+    return analyze(task, inputs, as_json)
+
+
+def status(tokens: Sequence[str] | None = None) -> int:
+    """Returns the exit status of one command line; errors are on stderr by then."""
+    try:
+        value = app(tokens, exit_on_error=False, print_error=False, result_action="return_value")
+        return value if isinstance(value, int) else 0
+    except CycloptsError as error:
+        return faults.misused(str(error))
+    except EggError as error:
+        return faults.expected(error)
+    except KeyboardInterrupt:
+        return faults.interrupted()
+    except Exception as error:
+        return faults.unexpected(error)
+
+
+def main() -> None:
+    """Runs the command line of this process and ends it with the exit status."""
+    sys.exit(status())

@@ -1,0 +1,294 @@
+"""The rooms put together into one run, for the command line and the Python API alike.
+
+Every import of a room that needs torch is inside the function that uses it.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import platform
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import egg
+from egg.errors import UsageError
+
+if TYPE_CHECKING:
+    from egg.archive import RunFolder
+    from egg.protocols import Analyst, Listener, Machine
+    from egg.schema.device import Device
+    from egg.schema.principle import Principle
+    from egg.schema.run import RunStarted, RunState
+    from egg.schema.task import Policy, Task
+
+AUTHORS = ("expert",)
+PRINCIPLES = "principles"
+"""Folder in a run that keeps the user's own principles, so that the run can go on and be shown without the original."""
+RESULT, KERNEL, REPORT, LOG = "result.json", "kernel.py", "report.html", "events.jsonl"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the caller asks of a run, checked."""
+
+    policy: Policy = "strict"
+    budget_s: float | None = 60.0
+    budget_attempts: int | None = None
+    seed: int = 0
+    principles: Path | None = None
+    """Folder with principles of the user's own."""
+    ladder: tuple[str, ...] = field(default=("eager", "torch.compile"))
+
+
+def check_author(name: str) -> None:
+    """Raises UsageError for an author that does not exist."""
+    if name not in AUTHORS:
+        raise UsageError(
+            f"--model {name!r}: no such author; there is {', '.join(AUTHORS)}, which needs no key or network"
+        )
+
+
+def parse_budget(text: str | float) -> tuple[float | None, int | None]:
+    """Returns (seconds, attempts), one of them None: `60s`, `2m`, `1.5h` or a number of attempts. Raises UsageError."""
+    match = re.fullmatch(r"(?P<number>\d+(\.\d+)?)(?P<unit>ms|s|m|h|min)?", str(text).strip())
+    fix = "write seconds (60s), minutes (2m), hours (1h) or a whole number of attempts (20)"
+    if match is None:
+        raise UsageError(f"--budget {str(text)!r}: {fix}")
+    number, unit = float(match["number"]), match["unit"]
+    if number == 0:
+        raise UsageError(f"--budget {str(text)!r}: nothing can be done in no time; {fix}")
+    if unit is None:
+        if not number.is_integer():
+            raise UsageError(f"--budget {str(text)!r}: attempts are whole numbers; {fix}")
+        return None, int(number)
+    return number * {"ms": 0.001, "s": 1, "m": 60, "min": 60, "h": 3600}[unit], None
+
+
+def cache_folder() -> Path:
+    """Returns the folder for what is worth keeping between runs; `EGG_CACHE_DIR` overrides it."""
+    if own := os.environ.get("EGG_CACHE_DIR"):
+        return Path(own).expanduser().absolute()
+    shared = os.environ.get("XDG_CACHE_HOME")
+    return (Path(shared) if shared else Path.home() / ".cache").absolute() / "egg"
+
+
+def default_folder(task_name: str) -> Path:
+    """Returns where a run of the task goes unless the caller says otherwise."""
+    return Path("egg-out") / (re.sub(r"[^\w.-]+", "_", task_name).strip("._") or "task")
+
+
+def check_free(folder: Path) -> None:
+    """Raises UsageError where a run can't be written to `folder` without losing another."""
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"--out {folder}: it is a file; name a folder")
+    log = folder / LOG
+    if log.exists() and log.stat().st_size > 0:
+        raise UsageError(
+            f"{folder} already holds a run: go on with it by `egg resume {folder}`, show it by `egg show {folder}`, "
+            "or choose another folder with --out"
+        )
+
+
+def load_principles(folder: Path | None) -> tuple[Principle, ...]:
+    """Returns the built-in principles with those of `folder`. Raises UsageError."""
+    from egg.knowledge import loader
+
+    return loader.load_principles(*([folder] if folder is not None else []))
+
+
+def measured_device() -> Device:
+    """Returns this machine's CPU with its limits, measured once and kept in the cache folder."""
+    from egg.analysis.device import cached_device
+
+    return cached_device(cache_folder() / "devices")
+
+
+def analyst() -> Analyst:
+    """Returns the analyst of this machine."""
+    from egg.analysis.analyst import TorchAnalyst
+
+    return TorchAnalyst()
+
+
+def find_task(spec: str, inputs: str | None = None) -> Task:
+    """Returns the task that `spec` names; `inputs` is the `module:function` that draws its inputs.
+
+    Raises UsageError where nothing has that name, TaskError where the task can't run.
+    """
+    from egg.tasks.find import find_task
+
+    if inputs is None:
+        return find_task(spec)
+    if re.fullmatch(r"[\w.]+(:\w+)?", inputs) is None:
+        raise UsageError(f"--inputs {inputs!r}: name a function as module:function")
+    if spec.endswith(".py") or "/" in spec:
+        raise UsageError(
+            f"--inputs {inputs!r}: the file {spec} draws its own inputs by get_inputs; leave --inputs away"
+        )
+    return find_task(f"{spec}{'&' if '?' in spec else '?'}inputs={inputs}")
+
+
+def start(task: Task, folder: Path, request: Request, listeners: Sequence[Listener] = ()) -> RunState:
+    """Returns the finished state of a new run in `folder`, with its files written. Raises EggError."""
+    from egg import engine
+    from egg.archive import RunFolder
+
+    check_free(folder)
+    principles = load_principles(request.principles)
+    started = run_started(task, measured_device(), request)
+    with RunFolder.create(folder) as archive:
+        _keep_principles(request.principles, folder)
+        with machine(started, archive, principles, listeners) as parts:
+            state = engine.run(parts, started)
+        write_files(state, folder, principles)
+    return state
+
+
+def resume(folder: Path, listeners: Sequence[Listener] = ()) -> RunState:
+    """Returns the finished state of the run in `folder`, going on from where it stopped. Raises EggError."""
+    from egg import engine
+    from egg.archive import RunFolder
+
+    _require_run(folder)
+    principles = load_principles(_kept_principles(folder))
+    with RunFolder.open(folder) as archive:
+        so_far = read(folder)
+        if so_far.outcome is None:
+            with machine(so_far.started, archive, principles, listeners) as parts:
+                so_far = engine.resume(parts)
+        write_files(so_far, folder, principles)
+    return so_far
+
+
+def replay(folder: Path) -> RunState:
+    """Returns the state of the run in `folder`, with its files written again; nothing is executed."""
+    state = read(folder)
+    write_files(state, folder, load_principles(_kept_principles(folder)))
+    return state
+
+
+def read(folder: Path) -> RunState:
+    """Returns the state of the run in `folder` as it was recorded. Raises UsageError, ArchiveError."""
+    from egg.archive import RunFolder
+    from egg.schema.run import fold
+
+    _require_run(folder)
+    state: RunState | None = None
+    for event in RunFolder.read(folder).events():
+        state = fold(state, event)
+    if state is None:
+        raise UsageError(f"{folder} holds an empty run: it ended before its first event; start it again")
+    return state
+
+
+def run_started(task: Task, device: Device, request: Request) -> RunStarted:
+    """Returns the first event of a new run."""
+    from egg.schema.run import Config, RunStarted
+
+    now = datetime.now(UTC)
+    config = Config(
+        policy=request.policy,
+        budget_s=request.budget_s,
+        budget_attempts=request.budget_attempts,
+        seed=request.seed,
+        threads=device.cores,
+        ladder=request.ladder,
+    )
+    return RunStarted(
+        run_id=f"{task.content_hash}-{now:%Y%m%dT%H%M%SZ}",
+        started=now.isoformat(timespec="seconds"),
+        task=task,
+        device=device,
+        config=config,
+        versions=versions(),
+    )
+
+
+def versions() -> dict[str, str]:
+    """Returns the versions of what a result depends on; what is not installed is left out."""
+    found = {"egg": egg.__version__, "python": platform.python_version(), "platform": platform.platform()}
+    for name in ("torch", "apache-tvm-ffi", "triton"):
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+@contextmanager
+def machine(
+    started: RunStarted, archive: RunFolder, principles: Sequence[Principle], listeners: Sequence[Listener]
+) -> Generator[Machine]:
+    """Gives the machine of one run, and ends its workers afterwards."""
+    from egg.evaluation.evaluator import LocalEvaluator
+    from egg.expert.author import ExpertAuthor
+    from egg.planning.planner import RulePlanner
+    from egg.protocols import Machine
+
+    author = ExpertAuthor(started.device, started.config)
+    with tempfile.TemporaryDirectory(prefix="egg-") as work:
+        evaluator = LocalEvaluator(started.task, started.config, Path(work))
+        try:
+            yield Machine(
+                analyst=analyst(),
+                planner=RulePlanner({p.id: p for p in principles}),
+                code=author,
+                profile=author,
+                debug=author,
+                evaluator=evaluator,
+                archive=archive,
+                clock=time.monotonic,
+                listeners=tuple(listeners),
+            )
+        finally:
+            evaluator.close()
+
+
+def write_files(state: RunState, folder: Path, principles: Sequence[Principle] = ()) -> None:
+    """Writes result.json, report.html and, where there is a winner, kernel.py. Each file is whole or not there."""
+    from egg.export.standalone import standalone
+    from egg.reports.page import page
+    from egg.reports.result import result
+    from egg.reports.summary import summarise
+
+    winner = summarise(state).winner
+    if winner is not None:
+        _write(folder / KERNEL, standalone(winner.candidate))
+    _write(folder / REPORT, page(state, principles))
+    _write(folder / RESULT, as_json(result(state)))
+
+
+def as_json(value: Any) -> str:
+    """Returns JSON as the command line prints and stores it. Figures that are not finite are a fault of the house."""
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _write(path: Path, text: str) -> None:
+    part = path.with_name(f".{path.name}.part")
+    part.write_text(text, encoding="utf-8")
+    part.replace(path)
+
+
+def _require_run(folder: Path) -> None:
+    if not (folder / LOG).is_file():
+        raise UsageError(f"{folder} holds no run: it has no {LOG}; name the folder that `egg optimize` wrote")
+
+
+def _keep_principles(source: Path | None, folder: Path) -> None:
+    if source is not None:
+        shutil.copytree(source, folder / PRINCIPLES, dirs_exist_ok=True)
+
+
+def _kept_principles(folder: Path) -> Path | None:
+    kept = folder / PRINCIPLES
+    return kept if kept.is_dir() else None

@@ -1,0 +1,52 @@
+from pathlib import Path
+
+import pytest
+
+from egg import compose
+from egg.errors import UsageError
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("60s", (60.0, None)),
+        ("2m", (120.0, None)),
+        ("1.5h", (5400.0, None)),
+        ("20", (None, 20)),
+        (20, (None, 20)),
+        (" 90s ", (90.0, None)),
+    ],
+)
+def test_a_budget_is_time_or_attempts(text: str | int, expected: tuple[float | None, int | None]) -> None:
+    assert compose.parse_budget(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "s", "1d", "-1", "1e3", "0s", "2.5"])
+def test_a_bad_budget_is_named(text: str) -> None:
+    with pytest.raises(UsageError, match="--budget") as caught:
+        compose.parse_budget(text)
+    assert repr(text) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({"EGG_CACHE_DIR": "/a", "XDG_CACHE_HOME": "/b"}, "/a"),
+        ({"XDG_CACHE_HOME": "/b"}, "/b/egg"),
+        ({"HOME": "/h"}, "/h/.cache/egg"),
+    ],
+)
+def test_the_cache_folder(monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], expected: str) -> None:
+    for name in ("EGG_CACHE_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert compose.cache_folder() == Path(expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "folder"),
+    [("rope", "rope"), ("real name-1", "real_name-1"), ("pkg.mod:Class", "pkg.mod_Class"), ("../..", "task")],
+)
+def test_the_default_folder_is_safe(name: str, folder: str) -> None:
+    assert compose.default_folder(name) == Path("egg-out") / folder
