@@ -54,6 +54,16 @@ def test_two_attempts_share_one_stored_source(path: Path) -> None:
     assert set((path / "sources").iterdir()) == before
 
 
+def test_what_a_killed_process_left_unfinished_is_removed_and_a_damaged_source_written_again(path: Path) -> None:
+    (path / "sources" / "0123.py.part").write_text("class Mod")
+    source = next(p for p in (path / "sources").glob("*.py") if p.read_text() == make_candidate().source)
+    source.write_text("")
+    with RunFolder.open(path) as folder:
+        folder.append(AttemptFinished(attempt=make_attempt()))
+        assert len(list(folder.events())) == 5
+    assert not list((path / "sources").glob("*.part"))
+
+
 def test_graphs_and_pickles_are_stored_apart(tmp_path: Path) -> None:
     live = make_task(kind="live", source="", pickled="gASV" * 1000)
     started = make_run_started(task=live)

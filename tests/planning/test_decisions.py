@@ -3,11 +3,12 @@
 import pytest
 
 from egg.planning import budget
-from egg.planning.arms import arms, base, beam
+from egg.planning.arms import arms, beam
 from egg.planning.bandit import by_promise
 from egg.planning.explore import explores, least_evidence
 from egg.planning.finals import finalists, outcome
 from egg.planning.gains import steps_since_gain
+from egg.planning.parents import structure_options, structure_parents
 from egg.planning.repairs import repair_plan
 from egg.planning.stages import PATIENCE, structure_is_over
 from egg.planning.sweep import most_promising, worth_trying
@@ -70,9 +71,18 @@ def test_the_head_of_an_arm_is_its_last_gain_and_not_a_lucky_measurement() -> No
     assert arms(make_state(REFERENCE, A, lucky, gain))[0].head == gain
 
 
-def test_the_next_structure_starts_from_the_best() -> None:
-    assert base(make_state(REFERENCE)) == REFERENCE.candidate
-    assert base(make_state(REFERENCE, A, B)) == A.candidate
+def test_the_next_structure_starts_from_the_best_then_from_the_beam_then_from_the_reference() -> None:
+    assert structure_parents(make_state(REFERENCE)) == (REFERENCE.candidate,)
+    parents = structure_parents(make_state(REFERENCE, A, B, C))
+    assert parents == (A.candidate, B.candidate, REFERENCE.candidate)
+
+
+def test_from_elsewhere_only_steps_that_were_never_taken_are_left() -> None:
+    failed = structured("d", None, 4, "failed")
+    state = make_state(REFERENCE, A, B, failed)
+    options = [make_option(id=i) for i in ("b", "d", "e")] + [make_option(id="rows=16", stage="tiling")]
+    assert [o.id for o in structure_options(state, A.candidate, options)] == ["b", "e"]
+    assert [o.id for o in structure_options(state, REFERENCE.candidate, options)] == ["e"]
 
 
 def test_the_bandit_lets_a_structure_that_tunes_better_overtake() -> None:
@@ -162,11 +172,11 @@ def test_a_step_and_its_repairs_count_once() -> None:
 
 
 def test_the_budget_keeps_seconds_for_the_finals() -> None:
-    state = with_config(make_state(REFERENCE, A, B, C), budget_s=20.0)
-    assert budget.reserve_s(state) == pytest.approx(4 * 1.5 * 1.0)
-    assert budget.left_s(state) == pytest.approx(20 - 6 - 4)
+    state = with_config(make_state(REFERENCE, A, B, C), budget_s=30.0)
+    assert budget.reserve_s(state) == pytest.approx(4 * 3.0 * 1.0)
+    assert budget.left_s(state) == pytest.approx(30 - 12 - 4)
     assert not budget.is_spent(state)
-    assert budget.is_spent(state.updated(spent_s=13.5))
+    assert budget.is_spent(state.updated(spent_s=17.5))
     assert budget.reserve_s(with_config(state, budget_s=6.0)) == 3.0
 
 
@@ -178,7 +188,7 @@ def test_without_a_budget_nothing_is_ever_spent() -> None:
 
 def test_the_allowance_is_what_is_left_within_its_bounds() -> None:
     state = with_config(make_state(REFERENCE), budget_s=60.0)
-    assert budget.allowance_s(state) == pytest.approx(60 - 1.5 - 1)
+    assert budget.allowance_s(state) == pytest.approx(60 - 3 - 1)
     assert budget.allowance_s(state.updated(spent_s=59.0)) == budget.ALLOWANCE_MIN_S
     assert budget.allowance_s(with_config(state, budget_s=1e4)) == budget.ALLOWANCE_MAX_S
 

@@ -1,19 +1,26 @@
 """The planner by rule keeps what every planner promises, and finds what the fake space hides."""
 
 import itertools
+from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 from egg import engine
 from egg.planning import RulePlanner
 from egg.planning.stages import OBJECTIVES
-from egg.schema.evaluation import Status
+from egg.schema.analysis import Analysis
+from egg.schema.candidate import Candidate
+from egg.schema.evaluation import Evaluation, Status, Tier
+from egg.schema.plan import Option
 from egg.schema.principle import STAGES
 from egg.schema.run import RunState
+from egg.schema.task import Task
 from egg.testing.conformance import PlannerConformance
 from egg.testing.factories import (
     make_attempt,
     make_config,
+    make_evaluation,
     make_failed_evaluation,
     make_option,
     make_principle,
@@ -61,6 +68,36 @@ def test_the_winner_is_near_the_best_point_of_the_space() -> None:
     assert state.outcome is not None
     assert state.outcome.faster
     assert true_speedup(state.candidate(state.outcome.winner_id)) > 0.85 * best
+
+
+class ExclusiveAuthor(FakeAuthor):
+    """Offers either `fuse` or `fold`, from the reference alone."""
+
+    def options(self, task: Task, analyses: Sequence[Analysis], parent: Candidate) -> tuple[Option, ...]:
+        offered = super().options(task, analyses, parent)
+        return tuple(
+            o for o in offered if o.stage != "structure" or (not parent.structure and o.id in ("fuse", "fold"))
+        )
+
+
+class TunableEvaluator(FakeEvaluator):
+    """`fuse` gives 1.5 and can't be tuned; `fold` gives 1.4, and more with every step of `rows`."""
+
+    def evaluate(self, candidate: Candidate, tier: Tier, allowance_s: float) -> Evaluation:
+        speedup = {(): 1.0, ("fuse",): 1.5, ("fold",): 1.4}[candidate.structure]
+        if candidate.structure == ("fold",):
+            speedup *= 1 + int(candidate.schedule["rows"]) / 64
+        return make_evaluation(speedup, candidate_id=candidate.id, tier=tier)
+
+
+def test_a_structure_that_tunes_better_overtakes() -> None:
+    author = ExclusiveAuthor()
+    machine = fake_machine(RulePlanner(), MemoryArchive(), TunableEvaluator())
+    machine = replace(machine, code=author)
+    state = engine.run(machine, make_run_started(config=make_config(explore_share=0.0)))
+    assert state.outcome is not None
+    winner = state.candidate(state.outcome.winner_id)
+    assert (winner.structure, winner.schedule["rows"]) == (("fold",), 64)
 
 
 def test_hypotheses_speak_the_words_of_the_principles() -> None:

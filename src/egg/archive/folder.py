@@ -50,7 +50,7 @@ class RunFolder:
             folder._log.touch()
             if read_log(folder._log).lines:
                 raise ArchiveError(f"{path} already holds a run; resume it, or choose another folder")
-            folder._set_torn_aside()
+            folder._clean_up()
             sync_folder(path)
         except BaseException:
             folder.close()
@@ -63,7 +63,7 @@ class RunFolder:
         _require_run(path)
         folder = cls(path, _locked(path))
         try:
-            folder._set_torn_aside()
+            folder._clean_up()
         except BaseException:
             folder.close()
             raise
@@ -102,8 +102,10 @@ class RunFolder:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _set_torn_aside(self) -> None:
+    def _clean_up(self) -> None:
         """Leaves a log of whole lines; what was torn moves to a file of its own first, so that no byte is lost."""
+        self._codec.sources.drop_unfinished()
+        self._codec.blobs.drop_unfinished()
         text = read_log(self._log)
         if text.torn:
             aside = self._next_torn()

@@ -30,22 +30,16 @@ class LogText:
 def read_log(path: Path) -> LogText:
     """Returns the records of the file. Raises ArchiveError where a record in the middle can't be read."""
     try:
-        rest = path.read_bytes()
+        raw = path.read_bytes()
     except OSError as error:
         raise ArchiveError(f"can't read {path}: {error.strerror}") from error
-    lines: list[str] = []
-    ends_line = True
-    while rest:
-        raw, newline, after = rest.partition(b"\n")
-        text = _json_text(raw)
-        if text is None:
-            if any(_json_text(later) is not None for later in after.split(b"\n")):
-                raise ArchiveError(f"{path}, line {len(lines) + 1} is damaged; restore it from a copy of the run")
-            return LogText(tuple(lines), rest, ends_line=True)
-        lines.append(text)
-        ends_line = bool(newline)
-        rest = after
-    return LogText(tuple(lines), b"", ends_line)
+    pieces = raw.split(b"\n")
+    texts = [_json_text(piece) for piece in pieces]
+    count = texts.index(None) if None in texts else len(texts)
+    if any(text is not None for text in texts[count:]):
+        raise ArchiveError(f"{path}, line {count + 1} is damaged; restore it from a copy of the run")
+    lines = tuple(text for text in texts[:count] if text is not None)
+    return LogText(lines, torn=b"\n".join(pieces[count:]), ends_line=count < len(pieces))
 
 
 def _json_text(raw: bytes) -> str | None:

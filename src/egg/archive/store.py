@@ -9,6 +9,8 @@ from pathlib import Path
 from egg.errors import ArchiveError
 from egg.schema.base import content_hash
 
+_UNFINISHED = ".part"
+
 
 @dataclass(frozen=True)
 class TextStore:
@@ -22,7 +24,7 @@ class TextStore:
         raw = text.encode()
         name = content_hash(raw)
         path = self.folder / f"{name}{self.suffix}"
-        if not path.exists():
+        if not (path.exists() and path.read_bytes() == raw):
             try:
                 self.folder.mkdir(parents=True, exist_ok=True)
                 _write_durably(path, raw)
@@ -43,10 +45,15 @@ class TextStore:
             raise ArchiveError(f"{path} was changed after it was stored; restore it from a copy of the run")
         return raw.decode()
 
+    def drop_unfinished(self) -> None:
+        """Removes what a killed process had not finished writing; for the one process that writes."""
+        for path in self.folder.glob(f"*{_UNFINISHED}"):
+            path.unlink()
+
 
 def _write_durably(path: Path, raw: bytes) -> None:
     """Writes all or nothing: a reader sees the whole file or none, also after a power cut."""
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
+    temporary = path.with_name(path.name + _UNFINISHED)
     with temporary.open("wb") as file:
         file.write(raw)
         file.flush()

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from egg.planning.gains import is_gain, steps_since_gain
 from egg.planning.stages import PATIENCE, TUNING
-from egg.schema.candidate import Candidate
 from egg.schema.principle import Stage
 from egg.schema.run import Attempt, RunState
 
@@ -62,9 +61,3 @@ def arms(state: RunState) -> tuple[Arm, ...]:
 def beam(state: RunState) -> tuple[Arm, ...]:
     """Returns the best structures, as many as the configuration keeps."""
     return arms(state)[: max(state.started.config.beam, 1)]
-
-
-def base(state: RunState) -> Candidate:
-    """Returns the candidate that the next structure step starts from: the best so far."""
-    best = state.best()
-    return best.candidate if best is not None else state.attempts[0].candidate

@@ -8,8 +8,8 @@ from egg.schema.run import RunState
 
 FINALISTS = 3
 """Candidates besides the reference that are measured again."""
-FINAL_COST = 1.5
-"""A final measurement takes this many times as long as one of the search."""
+FINAL_COST = 3.0
+"""A final measurement, in fresh processes and with more calls, takes this many times as long as one of the search."""
 RESERVE_SHARE_MAX = 0.5
 """The finals never keep back more than this share of the budget."""
 STRUCTURE_SHARE = 0.6

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from egg.planning import acceptance, budget, finals
-from egg.planning.arms import arms, base, beam
+from egg.planning.arms import arms, beam
 from egg.planning.bandit import by_promise
 from egg.planning.explore import explores, least_evidence
+from egg.planning.parents import structure_options, structure_parents
 from egg.planning.repairs import repair_plan
 from egg.planning.stages import OBJECTIVES, structure_is_over
 from egg.planning.sweep import most_promising, worth_trying
@@ -68,8 +69,9 @@ class RulePlanner:
     ) -> Iterator[tuple[Candidate, list[Option], tuple[Attempt, ...]]]:
         """Yields parents with their untried options and the attempts to learn from, the preferred parent first."""
         if not structure_is_over(state) and not (arms(state) and budget.structure_share_is_spent(state)):
-            parent = base(state)
-            yield parent, _structure_options(state, tried.new(parent, options_of(parent))), state.attempts[1:]
+            for parent in structure_parents(state):
+                options = tried.new(parent, options_of(parent))
+                yield parent, structure_options(state, parent, options), state.attempts[1:]
         for arm in by_promise(beam(state)):
             parent = arm.head.candidate
             options = tried.new(parent, options_of(parent))
@@ -106,9 +108,3 @@ class RulePlanner:
             allowance_s=budget.allowance_s(state),
             explores=exploring,
         )
-
-
-def _structure_options(state: RunState, options: list[Option]) -> list[Option]:
-    """Returns the structure options without those that failed from another parent: they would fail again."""
-    failed = {a.plan.option_id for a in state.attempts if a.verdict == "failed"}
-    return [o for o in options if o.stage == "structure" and o.id not in failed]
