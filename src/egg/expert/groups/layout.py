@@ -1,0 +1,91 @@
+"""A program as kernels and library calls in order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from egg.expert.groups.grouping import Grouping
+from egg.expert.groups.inlining import inline_plain, needed
+from egg.expert.groups.joining import Group
+from egg.expert.groups.kernels import Context, kernel_of
+from egg.expert.groups.nests import Nest, nest_of, refine
+from egg.expert.groups.partition import Partition
+from egg.expert.groups.stages import dense
+from egg.expert.ir import Define, Library, Program, Statement
+from egg.expert.loops import Array, Kernel, Layout, Step
+from egg.schema.device import Device
+from egg.schema.graph import TensorSpec, node_refs, tree_refs
+
+
+def group(program: Program, choice: Grouping, device: Device) -> Layout:
+    """Returns the program as kernels around its library calls, in an order in which they can run.
+
+    `Layout.buffers` are the values that kernels write for later steps and that are not returned; library calls make
+    their own results.
+    """
+    statements = _with_loops(program, choice)
+    libraries = [s for s in statements if isinstance(s, Library)]
+    returned = frozenset((*tree_refs(program.returns), *(m.value for m in program.mutations)))
+    calls = frozenset(name for call in libraries for name in node_refs(call.node))
+    nests = needed([nest_of(s) for s in statements if isinstance(s, Define)], returned | calls)
+    nests = inline_plain(refine(inline_plain(nests, returned | calls)), returned | calls)
+    specs = {**program.specs, **{n.name: TensorSpec(shape=n.shape, dtype=n.dtype) for n in nests}}
+    inputs = frozenset(i.name for i in program.inputs)
+    context = Context(specs, inputs, choice, device)
+    partition = Partition(nests, libraries, returned | calls, [s.name for s in statements])
+    partition.fuse(choice.level, context.scratch_limit_bytes)
+    steps, spilled = _build(partition, libraries, context)
+    return Layout(steps, _buffers(steps, returned, specs, spilled))
+
+
+def _with_loops(program: Program, choice: Grouping) -> list[Statement]:
+    """Returns the statements with the chosen library calls as definitions."""
+    if not choice.loops:
+        return list(program.statements)
+    from egg.expert.lower.linear import as_reduction
+
+    statements: list[Statement] = []
+    for statement in program.statements:
+        if isinstance(statement, Library) and statement.name in choice.loops:
+            statements += as_reduction(statement.node, program.specs)
+        else:
+            statements.append(statement)
+    return statements
+
+
+def _build(
+    partition: Partition, libraries: Sequence[Library], context: Context
+) -> tuple[tuple[Step, ...], frozenset[str]]:
+    written = partition.written()
+    calls: Mapping[str, Library] = {call.name: call for call in libraries}
+    clones = {
+        nest.name: TensorSpec(shape=nest.shape, dtype=nest.dtype)
+        for group in partition.groups.values()
+        for nest in group.nests
+    }
+    context = Context({**context.specs, **clones}, context.inputs, context.choice, context.device)
+    steps: list[Step] = []
+    spilled: set[str] = set()
+    for key in partition.order(list(calls)):
+        if key in calls:
+            steps.append(calls[key])
+            continue
+        number = sum(isinstance(step, Kernel) for step in steps)
+        kernel, extra = kernel_of(partition.groups[key], number, written, context)
+        steps.append(kernel)
+        spilled |= extra
+    return tuple(steps), frozenset(spilled)
+
+
+def _buffers(
+    steps: Sequence[Step], returned: frozenset[str], specs: Mapping[str, TensorSpec], spilled: frozenset[str]
+) -> tuple[Array, ...]:
+    outputs = {a.name: a for s in steps if isinstance(s, Kernel) for a in s.arrays if a.place == "output"}
+    return tuple(
+        Array(name, array.dtype, array.shape, dense(array.shape), "output")
+        for name, array in outputs.items()
+        if name not in returned
+    )
+
+
+__all__ = ["Group", "Nest", "group"]

@@ -1,0 +1,67 @@
+"""Reductions to a single value get rows: the loops they reduce, each thread keeping a partial result."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from egg.expert.groups.joining import Group
+from egg.expert.groups.nests import Nest, split_loop
+from egg.expert.index import Axis
+from egg.expert.ir import Reduce
+
+_INNER = range(256, 16385)
+"""Lengths of the part of a single long loop that one row takes."""
+
+
+def open_rows(group: Group) -> Group:
+    """Returns the group with rows where it had none but all its reductions run over the same loops, side by side."""
+    if group.rows:
+        return group
+    reductions = [nest for nest in group.nests if isinstance(nest.how, Reduce)]
+    if not reductions or any(nest.kept for nest in group.nests):
+        return group
+    if any(nest.how is not None and not isinstance(nest.how, Reduce) for nest in group.nests):
+        return group
+    names = {nest.name for nest in reductions}
+    first = reductions[0]
+    alike = all(set(nest.reduced) == set(first.reduced) for nest in reductions)
+    if not alike or any(names & set(nest.sources) for nest in reductions) or first.how is None:
+        return group
+    if any(isinstance(n.how, Reduce) and n.how.kind in ("argmax", "argmin") for n in reductions):
+        return group
+    before = [n for n in group.nests if n.how is None and not (set(n.sources) & _after(group, names))]
+    if before:
+        return group
+    group = _with_two_loops(group, first)
+    axes = next(n for n in group.nests if n.name == first.name).reduced
+    return replace(group, rows=axes[:-1] if len(axes) > 1 else axes, crossing=group.names)
+
+
+def _after(group: Group, names: set[str]) -> set[str]:
+    """Returns the names of the reductions and of all that depends on them."""
+    found = set(names)
+    for nest in group.nests:
+        if found & set(nest.sources):
+            found.add(nest.name)
+    return found
+
+
+def _with_two_loops(group: Group, first: Nest) -> Group:
+    """Returns the group with its single loop cut in two, where a good length divides it."""
+    if len(first.reduced) != 1:
+        return group
+    axis = first.reduced[0]
+    inner = _divisor(axis.extent)
+    if inner is None:
+        return group
+    return replace(group, nests=tuple(split_loop(n, axis, inner) if axis in n.domain else n for n in group.nests))
+
+
+def _divisor(extent: int) -> int | None:
+    found = [n for n in _INNER if extent % n == 0 and extent // n >= 8]
+    return min(found, key=lambda n: abs(n - 4096)) if found else None
+
+
+def loops(group: Group) -> frozenset[Axis]:
+    """Returns every loop of the group."""
+    return frozenset(axis for nest in group.nests for axis in nest.domain)

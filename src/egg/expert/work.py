@@ -1,0 +1,31 @@
+"""How much arithmetic a scalar expression is, for grouping and for the cost model."""
+
+from __future__ import annotations
+
+from egg.expert.ir import Apply, Cast, Expr, Guard, walk
+
+_WEIGHTS = {
+    **dict.fromkeys(("div", "reciprocal", "sqrt", "rsqrt", "fmod", "remainder", "floor_divide", "trunc_divide"), 4),
+    **dict.fromkeys(("exp", "exp2", "log", "log2", "log10", "sin", "cos"), 10),
+    **dict.fromkeys(("expm1", "log1p", "sigmoid", "tanh", "erf", "erfc", "tan", "sinh", "cosh"), 16),
+    **dict.fromkeys(("asin", "acos", "atan", "atan2", "asinh", "acosh", "atanh", "pow"), 24),
+}
+"""Cost of an operator against one addition, vectorised. What is not named costs 1."""
+
+HALF_DTYPES = frozenset(("float16", "bfloat16"))
+
+
+def flops(expr: Expr) -> int:
+    """Returns the work of one evaluation, in additions."""
+    total = 0
+    for part in walk(expr):
+        match part:
+            case Apply(op=op):
+                total += _WEIGHTS.get(op, 1)
+            case Cast(arg=arg, dtype=dtype):
+                total += int(dtype in HALF_DTYPES or arg.dtype in HALF_DTYPES)
+            case Guard(bounds=bounds):
+                total += len(bounds)
+            case _:
+                pass
+    return total
