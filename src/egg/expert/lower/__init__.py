@@ -1,0 +1,7 @@
+"""From the operator graph to the tensor program: one family of operators a file, one table row an overload."""
+
+from __future__ import annotations
+
+from egg.expert.lower.driver import lower
+
+__all__ = ["lower"]
