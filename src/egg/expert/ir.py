@@ -115,6 +115,8 @@ class Define:
     axes: tuple[Axis, ...]
     """One for each dimension of the value, in order; extents are the shape. Names are unique within the program."""
     dtype: str
+    """Of the value as stored. The body has the same, or float32 where this is a half type: then storing rounds, and a
+    body that is inlined into its users does not. Loads of half types are a whole body or the argument of a `Cast`."""
     body: Expr
     """Over `axes`, plus the axes of `how` when that is a reduction."""
     how: Reduce | Scan | None = None

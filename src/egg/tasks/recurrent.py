@@ -6,6 +6,7 @@ for. A rule that gives the shapes at once turns a minute of tracing into a momen
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -67,6 +68,7 @@ def _rules() -> dict[Any, Any]:
 @contextmanager
 def recurrent_layers_whole() -> Generator[None]:
     """Replaces the decomposition of recurrent layers by shape rules within the block; for fake tensors only."""
+    importlib.import_module("torch.nn.utils._expanded_weights")  # export imports it, and it reads the whole table
     rules = _rules()
     kernels = {op: dict(op.py_kernels) for op in rules}
     decompositions = {op: decomposition_table.pop(op) for op in rules if op in decomposition_table}
