@@ -29,7 +29,7 @@ from egg.schema.principle import STAGES, Predicate, Principle
 
 _FENCE = "+++"
 _ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
-_PREDICATE = re.compile(r"\s*(?P<fact>[A-Za-z_]\w*)\s*(?P<op>==|!=|<=|>=|<|>|\bin\b)\s*(?P<value>.+?)\s*")
+_PREDICATE = re.compile(r"\s*(?P<fact>[A-Za-z_][\w.]*)\s*(?P<op>==|!=|<=|>=|<|>|\bin\b)\s*(?P<value>.+?)\s*")
 _GIVEN_BY_PATH = ("id", "stage", "action")
 
 
