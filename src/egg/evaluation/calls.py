@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -17,6 +18,17 @@ def call_seeded(seed: int, function: Callable[..., Any], *args: Any, **kwargs: A
     if (numpy := sys.modules.get("numpy")) is not None:
         numpy.random.seed(seed % 2**32)
     return function(*args, **kwargs)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Keeps PyTorch to one thread: for house work on small tensors, where waking threads costs more than they save."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def settings() -> dict[str, str]:

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from egg.evaluation.calls import call_seeded, settings
+from egg.evaluation.calls import call_seeded, one_thread, settings
 from egg.evaluation.library_share import library_share
 from egg.evaluation.stopwatch import KEPT_CALLS, Call, Stopwatch
 from egg.evaluation.tensors import Tree, Unsupported, map_tensors, own_copy, read_tree, same_bytes, walk, write_tree
@@ -105,11 +105,12 @@ class Operations:
     def do_send(self, folder: str) -> dict[str, Any]:
         """Writes the output of the last call, and each input and weight that is no longer what it was."""
         out = Path(folder)
-        return {
-            "output": self._write(self._output, out, "output"),
-            "inputs": self._changed(dict(_named(self._call)), dict(_named(self._original)), out, "input"),
-            "state": self._changed(dict(self._ready_model().state_dict()), self._state, out, "state"),
-        }
+        with one_thread():
+            return {
+                "output": self._write(self._output, out, "output"),
+                "inputs": self._changed(dict(_named(self._call)), dict(_named(self._original)), out, "input"),
+                "state": self._changed(dict(self._ready_model().state_dict()), self._state, out, "state"),
+            }
 
     def do_send_kept(self, folder: str) -> dict[str, Any]:
         """Writes the outputs of the first calls again, as they are now."""

@@ -69,6 +69,7 @@ class LocalEvaluator:
         self._analyses = tuple(analyses)
         self._house = house or House()
         self._lock_path = self._house.lock_path or default_lock_path()
+        self._owns_workplace = workplace is None
         self._workplace = workplace or LocalWorkplace(config.threads, workdir.resolve())
         self._crew = Crew(task, self._workplace, workdir.resolve(), self._house.limits)
         self._reference: Engaged | None = None
@@ -90,9 +91,10 @@ class LocalEvaluator:
         return seen.updated(wall_s=self._house.clock() - started)
 
     def close(self) -> None:
-        """Ends every worker."""
-        self._workplace.close()
-        self._reference = None
+        """Ends every worker; a workplace that was passed in stays open for others."""
+        self._dismiss_reference()
+        if self._owns_workplace:
+            self._workplace.close()
 
     def _examine(self, candidate: Candidate, tier: Tier, left_s: Callable[[], float]) -> Evaluation:
         if not PLANS[tier].fresh:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from egg.evaluation import tolerance
-from egg.evaluation.calls import settings
+from egg.evaluation.calls import one_thread, settings
 from egg.evaluation.compare import Expected, Measured, Mismatch, measure, structure_mismatch
 from egg.evaluation.reference import Draw, Reference
 from egg.evaluation.rungs import RUNGS
@@ -42,7 +42,8 @@ class Operations:
 
     def do_draw(self, folder: str, workload: str, seed: int, kind: str, state: bool) -> dict[str, Any]:
         """Draws inputs (and weights) under a seed and writes them; an empty answer where the kind does not apply."""
-        self._draw = self._ready().draw(workload, seed, kind, state)
+        with one_thread():
+            self._draw = self._ready().draw(workload, seed, kind, state)
         if self._draw is None:
             return {}
         answer: dict[str, Any] = {"inputs": write_tree(self._draw.call, Path(folder), "given", trusted=True)}
@@ -75,7 +76,8 @@ class Operations:
         sent = {**draw.before(), **changed, **dict(walk(output, "output"))}
         leaves: list[dict[str, Any]] = []
         for leaf, expected in wanted.items():
-            outcome = measure(leaf, sent[leaf], expected)
+            with one_thread():
+                outcome = measure(leaf, sent[leaf], expected)
             if isinstance(outcome, Measured) and 1 < outcome.excess < tolerance.SECOND_OPINION_WITHIN:
                 outcome = measure(leaf, sent[leaf], self._ready().reconsidered(draw, leaf, expected))
             if isinstance(outcome, Measured):
