@@ -6,7 +6,11 @@ with an empty decomposition table, which keeps composite operators (`linear`, `l
 
 from __future__ import annotations
 
+import logging
 import warnings
+from collections.abc import Generator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from io import StringIO
 from typing import Any
 
 import torch
@@ -19,7 +23,7 @@ from egg.analysis.nodes import NodeReader, dead_nodes_removed
 from egg.errors import TaskError
 from egg.schema.graph import Graph, GraphInput, Mapping, Mutation, Ref, Sequence, Tree
 from egg.schema.task import Task, Workload
-from egg.tasks.load import Loaded, flatten_leaves, recurrent_layers_whole, sketch, spec_of
+from egg.tasks.load import Loaded, flatten_leaves, place_of, recurrent_layers_whole, sketch, spec_of, task_error
 
 CONSTANT_LIMIT = 2**20
 """Elements of a tensor constant that the graph records at most."""
@@ -52,17 +56,34 @@ def export_graph(task: Task, workload: Workload) -> Graph:
     except TaskError:
         raise
     except Exception as error:
-        cause = next((line for line in str(error).splitlines() if line.strip()), "")
-        raise TaskError(
-            f"{task.entry}: workload {workload.name!r} can't be exported as one graph: {type(error).__name__}: {cause}"
-        ) from error
+        raise _export_error(error, task, workload) from error
+
+
+def _export_error(error: Exception, task: Task, workload: Workload) -> TaskError:
+    doing = f"exporting workload {workload.name!r} as one graph"
+    if "DataDependent" in type(error).__name__:
+        return TaskError(f"{place_of(error, task.entry)}: {doing} failed: what forward does depends on tensor values")
+    return task_error(error, task.entry, doing)
+
+
+@contextmanager
+def _quiet() -> Generator[None]:
+    """Keeps what torch says and prints about the trace to itself; what matters is raised."""
+    logger = logging.getLogger("torch")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings(), redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)
 
 
 def trace(loaded: Loaded) -> ExportedProgram:
     """Returns the functional exported program. Raises whatever torch.export does."""
     register_tensor_attributes(loaded.module)
-    with warnings.catch_warnings(), recurrent_layers_whole():
-        warnings.simplefilter("ignore")  # torch's own deprecations, and hints about attributes
+    with _quiet(), recurrent_layers_whole():
         program = torch.export.export(loaded.module, loaded.args, loaded.kwargs, strict=False)
         return program.run_decompositions({})
 

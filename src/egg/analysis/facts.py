@@ -96,7 +96,7 @@ def _shape_facts(graph: Graph) -> dict[str, Fact]:
     specs = graph.specs()
     rows = [_row_elements(node, specs) for node in graph.nodes]
     products = [_product_rows(node) for node in graph.nodes if class_of(node.op) == "matmul"]
-    outputs = [specs[name].numel for name in graph.output_names()]
+    outputs = [specs[name].numel for name in graph.output_names() if name in specs]
     return {
         "largest_row": max(rows, default=0),
         "matmul_rows_max": max(products, default=0),
@@ -184,7 +184,7 @@ def _intermediate_facts(graph: Graph, totals: Totals) -> dict[str, Fact]:
     for node in graph.nodes:
         for ref in node_refs(node):
             maker = producers.get(ref)
-            if maker is None or class_of(maker.op) == "view" or ref in outputs:
+            if maker is None or ref not in specs or ref in outputs or class_of(maker.op) == "view":
                 continue
             between[ref] = footprint_bytes(specs[ref])
             if class_of(maker.op) not in LIBRARY or class_of(node.op) not in LIBRARY:

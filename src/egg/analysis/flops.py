@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from math import log2, prod
 
 from egg.analysis.operators import EXP_FLOPS, POINTWISE_FLOPS, REDUCTION_FLOPS, OpClass, base_name, class_of
-from egg.schema.graph import Arg, Node, Ref, TensorSpec, node_refs
+from egg.schema.graph import Arg, Node, Ref, TensorSpec, arg_refs, node_refs
 
 Specs = Mapping[str, TensorSpec]
 
@@ -34,7 +34,7 @@ def _matmul(node: Node, specs: Specs) -> int:
     if name == "einsum":
         return _einsum(node, specs)
     out = _output_numel(node)
-    operands = [specs[ref] for ref in node_refs(node)]
+    operands = _operands(node, specs)
     if name in ("addmm", "baddbmm", "addmv", "addbmm"):
         return 2 * out * operands[1].shape[-1] * (operands[1].shape[0] if name == "addbmm" else 1) + out
     if name == "linear":
@@ -83,16 +83,16 @@ def _labels(term: str, spec: TensorSpec) -> list[str]:
 
 
 def _conv(node: Node, specs: Specs) -> int:
-    refs = node_refs(node)
-    source, weight = specs[refs[0]], specs[refs[1]]
+    operands = _operands(node, specs)
+    source, weight = operands[:2]
     transposed = "transpose" in node.op or (base_name(node.op) == "convolution" and node.args[6] is True)
     taps = prod(weight.shape[1:])  # input channels of a group times kernel; output channels where transposed
     out = _output_numel(node)
-    return 2 * (source.numel if transposed else out) * taps + (out if len(refs) > 2 else 0)
+    return 2 * (source.numel if transposed else out) * taps + (out if len(operands) > 2 else 0)
 
 
 def _attention(node: Node, specs: Specs) -> int:
-    query, key, value = (specs[ref] for ref in node_refs(node)[:3])
+    query, key, value = _operands(node, specs)[:3]
     rows, columns = query.shape[-2], key.shape[-2]
     causal = node.kwargs.get("is_causal", node.args[5] if len(node.args) > 5 else False)
     pairs = sum(min(i + 1, columns) for i in range(rows)) if causal else rows * columns
@@ -101,12 +101,9 @@ def _attention(node: Node, specs: Specs) -> int:
 
 def _recurrent(node: Node, specs: Specs) -> int:
     """Returns two operations a weight for every row of every step; the gates are small beside that."""
-    refs = node_refs(node)
-    source = specs[refs[0]]
+    source = specs[node_refs(node)[0]]
     rows = prod(source.shape[:-1])
-    weights = [specs[ref] for ref in refs[1:] if len(specs[ref].shape) == 2]
-    if base_name(node.op).endswith("_cell"):
-        weights = [w for w in weights if w.shape[0] != source.shape[0]]
+    weights = [specs[ref] for ref in arg_refs(node.args[2]) if len(specs[ref].shape) == 2]
     return sum(2 * weight.numel * rows for weight in weights)
 
 
@@ -154,8 +151,13 @@ def _output_numel(node: Node) -> int:
 
 
 def _first_numel(node: Node, specs: Specs) -> int:
-    refs = node_refs(node)
-    return specs[refs[0]].numel if refs else _output_numel(node)
+    operands = _operands(node, specs)
+    return operands[0].numel if operands else _output_numel(node)
+
+
+def _operands(node: Node, specs: Specs) -> list[TensorSpec]:
+    """Returns the tensors that a node uses, in order, with repeats."""
+    return [specs[ref] for ref in node_refs(node) if ref in specs]
 
 
 _RULES: dict[OpClass, Callable[[Node, Specs], int]] = {

@@ -42,7 +42,7 @@ _NAMES: dict[OpClass, str] = {
         conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d convolution _convolution conv_tbc
     """,
     "attention": "scaled_dot_product_attention _scaled_dot_product_flash_attention_for_cpu",
-    "recurrent": "gru lstm rnn_relu rnn_tanh gru_cell lstm_cell rnn_relu_cell rnn_tanh_cell",
+    "recurrent": "gru lstm rnn_relu rnn_tanh",
     "norm": """
         batch_norm group_norm instance_norm layer_norm native_batch_norm native_group_norm native_layer_norm
         local_response_norm rms_norm _fused_rms_norm _native_batch_norm_legit _native_batch_norm_legit_functional

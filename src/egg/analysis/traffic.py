@@ -18,11 +18,16 @@ def footprint_bytes(spec: TensorSpec) -> int:
     return prod(extents) * DTYPE_BYTES.get(spec.dtype, 8) if spec.numel else 0
 
 
+def tensor_refs(node: Node, specs: Specs) -> list[str]:
+    """Returns the names of the tensors that a node uses, each once; a number read from a tensor is left out."""
+    return [ref for ref in dict.fromkeys(node_refs(node)) if ref in specs]
+
+
 def node_bytes(node: Node, specs: Specs) -> int:
     """Returns the inputs read once plus the outputs written once; 0 for a view."""
     if class_of(node.op) == "view":
         return 0
-    return _written(node) + sum(_read(node, ref, specs) for ref in dict.fromkeys(node_refs(node)))
+    return _written(node) + sum(_read(node, ref, specs) for ref in tensor_refs(node, specs))
 
 
 def minimal_bytes(graph: Graph) -> int:
@@ -34,10 +39,10 @@ def minimal_bytes(graph: Graph) -> int:
     specs = graph.specs()
     users: dict[str, list[Node]] = defaultdict(list)
     for node in graph.nodes:
-        for ref in dict.fromkeys(node_refs(node)):
+        for ref in tensor_refs(node, specs):
             users[ref].append(node)
     read = sum(_touched(i.name, users, specs) for i in graph.inputs)
-    written = sum(footprint_bytes(specs[name]) for name in _made(graph))
+    written = sum(footprint_bytes(specs[name]) for name in _made(graph) if name in specs)
     return read + written
 
 

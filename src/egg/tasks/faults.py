@@ -29,14 +29,14 @@ def task_error(error: Exception, file: str, doing: str) -> TaskError:
     """Returns the TaskError for an exception that user code raised while `doing` something."""
     if isinstance(error, SyntaxError):
         return TaskError(f"{error.filename or file}:{error.lineno or 0}: syntax error: {error.msg}")
-    place = _place(error, file)
+    place = place_of(error, file)
     if isinstance(error, ModuleNotFoundError) and error.name:
         module = error.name.partition(".")[0]
         return TaskError(f"{place}: needs {module}: pip install {PACKAGE_OF_MODULE.get(module, module)}")
     return TaskError(f"{place}: {doing} failed: {type(error).__name__}: {error}")
 
 
-def _place(error: Exception, file: str) -> str:
+def place_of(error: Exception, file: str) -> str:
     """Returns `file:line` of the innermost frame in the user's file, or the file alone."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
     return f"{file}:{lines[-1]}" if lines else file

@@ -13,7 +13,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from egg.errors import TaskError, UsageError
 from egg.schema.task import Task, Workload
 from egg.tasks.calls import Call, forward_call
-from egg.tasks.faults import blamed_on
+from egg.tasks.faults import blamed_on, place_of, task_error
 from egg.tasks.leaves import dtype_name, flatten_leaves, map_leaves, path_text, spec_of
 from egg.tasks.recipes import Recipe, extended_path, module_from_text, recipe_of
 from egg.tasks.recurrent import recurrent_layers_whole
@@ -21,8 +21,8 @@ from egg.tasks.seeds import input_seed, seeded
 
 __all__ = [
     "Loaded", "Sketch", "draw_inputs", "dtype_name", "extended_path", "flatten_leaves", "init_arguments",
-    "map_leaves", "materialize", "module_from_text", "path_text", "recurrent_layers_whole", "seeded", "sketch",
-    "spec_of",
+    "map_leaves", "materialize", "module_from_text", "path_text", "place_of", "recurrent_layers_whole", "seeded",
+    "sketch", "spec_of", "task_error",
 ]  # fmt: skip
 
 
