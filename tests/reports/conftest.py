@@ -187,7 +187,7 @@ def kernel(note: str, **schedule: int) -> Candidate:
         for name in knobs
     }
     return make.make_candidate(
-        source=KERNEL.replace("one", note), author="expert", schedule=knobs, schedule_space=space,
+        source=KERNEL.replace("<one>", f"<{note}>"), author="expert", schedule=knobs, schedule_space=space,
         rationale="One kernel that finishes each row before it touches the next.",
         not_covered=("aten.relu: no family",),
     )  # fmt: skip

@@ -142,7 +142,7 @@ def _tiles(summary: Summary) -> list[Tile]:
         ),
         Tile("Time of a call", figures.ms(summary.candidate_ms), "median" + _workload_note(summary)),
         Tile("Roofline floor", figures.ms(summary.floor_ms), _floor_note(summary)),
-        Tile("Largest error", figures.per_cent(_worst_share(summary)), f"of what policy {policy} allows"),
+        Tile("Largest error", figures.per_cent(_worst_share(summary)), f"of the {policy} limit"),
         Tile("Attempts", str(len(summary.state.attempts)), f"in {figures.seconds(summary.state.spent_s)}"),
     ]
 
