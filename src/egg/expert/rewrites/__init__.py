@@ -1,0 +1,1 @@
+"""Rewrites of the operator graph: one file each, listed in `registry.py`."""
