@@ -103,6 +103,7 @@ class Nest:
                     dim = self.loops.index(axis)
                     assert not reverse
                     made = _scan(kind, value, dim).to(getattr(torch, compute.dtype))
+                    self.points[compute.name] = made
                     self.store(compute, made, self.loops)
 
     def reduce(self, compute: Compute, how: Reduce, value: torch.Tensor) -> None:

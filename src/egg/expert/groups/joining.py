@@ -20,8 +20,10 @@ from egg.schema.graph import DTYPE_BYTES
 
 _CLONE_SHARE = 0.5
 """Largest work of a repeated producer against the work of its readers."""
-_ROWLESS_SHARE = 1 / 16
-"""Smallest size of a reduction to one value against its readers, for the two to share one kernel."""
+_SERIAL_POINTS = 16 * 1024
+"""Work that one thread finishes before a second one would be awake: it may be a kernel without rows."""
+_SHORTEST_INNER = 16
+"""Points of a row, at least, where a pointwise group gives up rows to evaluate something once for each of them."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,7 @@ def absorb(first: Group, second: Group, stored: frozenset[str]) -> Group | None:
 
     if second.crossing or any(name in plain for nest in second.nests for name in nest.fetched()):
         return None
+    second = _with_inner_loops(first, second)
     nests = tuple(replace(n, body=rewrite(n.body, leaf, lambda index: index)) for n in second.nests)
     allowed = _CLONE_SHARE * sum(n.points * (flops(n.body) + 2) for n in second.nests)
     for (name, at), clone in clones.items():
@@ -117,6 +120,18 @@ def absorb(first: Group, second: Group, stored: frozenset[str]) -> Group | None:
             return None
     work = sum(c.points * (flops(c.body) + 1) for c in clones.values())
     return replace(second, nests=(*clones.values(), *nests)) if work <= allowed else None
+
+
+def _with_inner_loops(first: Group, second: Group) -> Group:
+    """Returns a pointwise group with those rows as inner loops that nothing it reads from `first` depends on."""
+    if not second.is_plain:
+        return second
+    used = {a for _, _, link in _links(first, second) for index in link.values() for a in index.axes()}
+    rows = second.rows
+    while rows and rows[-1] not in used:
+        rows = rows[:-1]
+    inner = prod(a.extent for a in second.rows[len(rows) :])
+    return replace(second, rows=rows) if inner >= _SHORTEST_INNER else second
 
 
 def clone_axes_fit(clone: Nest, second: Group) -> bool:
@@ -181,13 +196,9 @@ def _worthwhile(first: Group, second: Group, joined: Group, limit_bytes: int) ->
             return False
         kept_all = not loses and len(joined.rows) == len(first.rows)
         return kept_all or joined.scratch_bytes() <= limit_bytes
-    if first.rows:
-        return False
-    if second.rows and not second.is_plain:
-        return False
-    if first.is_plain:
-        return not second.rows
-    return first.points >= second.points * _ROWLESS_SHARE
+    if first.rows or max(first.points, second.points) <= _SERIAL_POINTS:
+        return not first.rows
+    return second.is_plain and not any(nest.kept for nest in second.nests)
 
 
 def _join_tail(first: Group, second: Group) -> Group | None:

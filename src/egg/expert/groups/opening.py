@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from egg.expert.groups.joining import Group
 from egg.expert.groups.nests import Nest, split_loop
-from egg.expert.index import Axis
 from egg.expert.ir import Reduce
 
 _INNER = range(256, 16385)
@@ -25,12 +24,12 @@ def open_rows(group: Group) -> Group:
     names = {nest.name for nest in reductions}
     first = reductions[0]
     alike = all(set(nest.reduced) == set(first.reduced) for nest in reductions)
-    if not alike or any(names & set(nest.sources) for nest in reductions) or first.how is None:
+    later = _after(group, names)
+    if not alike or any(later & nest.sources for nest in reductions):
         return group
     if any(isinstance(n.how, Reduce) and n.how.kind in ("argmax", "argmin") for n in reductions):
         return group
-    before = [n for n in group.nests if n.how is None and not (set(n.sources) & _after(group, names))]
-    if before:
+    if any(nest.name not in later for nest in group.nests):
         return group
     group = _with_two_loops(group, first)
     axes = next(n for n in group.nests if n.name == first.name).reduced
@@ -60,8 +59,3 @@ def _with_two_loops(group: Group, first: Nest) -> Group:
 def _divisor(extent: int) -> int | None:
     found = [n for n in _INNER if extent % n == 0 and extent // n >= 8]
     return min(found, key=lambda n: abs(n - 4096)) if found else None
-
-
-def loops(group: Group) -> frozenset[Axis]:
-    """Returns every loop of the group."""
-    return frozenset(axis for nest in group.nests for axis in nest.domain)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from egg.expert.groups.joining import Group, absorb, group_of, join
 from egg.expert.groups.nests import Nest
+from egg.expert.groups.sharing import join_siblings
 from egg.expert.ir import Library
 from egg.schema.graph import node_refs
 
@@ -37,7 +39,28 @@ class Partition:
                 self._fuse_producers(name, scratch_limit_bytes)
             self._drop_unused()
             if len(self.groups) == before:
-                return
+                break
+        if level == "rows":
+            self._fuse_siblings()
+
+    def _fuse_siblings(self) -> None:
+        """Joins groups that read the same value at the same rows, though neither reads the other."""
+        by_source: dict[str, list[str]] = {}
+        for key, group in self.groups.items():
+            for source in group.inputs:
+                by_source.setdefault(source, []).append(key)
+        for keys in by_source.values():
+            for first, second in pairwise(sorted(keys, key=lambda k: self._order.get(k, 0))):
+                if first not in self.groups or second not in self.groups:
+                    continue
+                if self._depends(first, second) or self._depends(second, first):
+                    continue
+                joined = join_siblings(self.groups[first], self.groups[second])
+                if joined is not None:
+                    self._replace(first, second, joined)
+
+    def _depends(self, key: str, on: str) -> bool:
+        return on in self._steps_before(key) or self._reaches(on, key)
 
     def _fuse_producers(self, key: str, limit: int) -> None:
         """Joins the group `key` with the groups that it reads, the latest first, as long as any can be joined."""

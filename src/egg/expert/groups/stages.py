@@ -140,7 +140,7 @@ class Stager:
 
     def _same_point(self, producer: Nest, load: Load, loops: frozenset[Axis]) -> bool:
         """Returns whether the load is the very point that the loops are at."""
-        if producer.how is not None or self._loops(producer) != loops:
+        if isinstance(producer.how, Reduce) or self._loops(producer) != loops:
             return False
         return all(index == axis_index(axis) for axis, index in producer.coordinates(load.at).items())
 
