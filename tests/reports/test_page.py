@@ -76,7 +76,22 @@ def test_kernels_and_library_calls_of_the_winner_are_found(finished: RunState) -
     assert winner is not None
     boxes = candidate_boxes(winner.candidate)
     assert [(b.name, b.kind) for b in boxes] == [("k0", "kernel"), ("relu", "library")]
-    assert boxes[0].detail == "lanes=64 threads=2"
+    assert boxes[0].details == ("y = (x + r) * rsqrt(mean((x + r)^2) + eps) * w", "lanes=64 threads=2")
+
+
+def test_a_native_entry_gives_a_box_for_each_of_its_kernels() -> None:
+    source = (
+        'CPP = """\nnamespace kernels {\n\n// Sums a row.\n// Twice.\nvoid k0_row(int64_t i, float* x) {\n}\n\n'
+        "// Runs k0_row over all rows.\nvoid k0(float* x) {\n}\n\n}\n"
+        'void run0(const float* x, float* y) {\n  kernels::k0(x);\n  kernels::k1(y);\n}\n"""\n'
+        "class ModelNew:\n    def forward(self, x):\n        y = torch.mm(x, x)\n        LIB.run0(x, torch.empty(3))\n"
+        "        return torch.ops.aten.sort.stable(y)\n"
+    )
+    boxes = candidate_boxes(make.make_candidate(source=source))
+    assert [(b.name, b.kind, b.sources) for b in boxes] == [
+        ("mm", "library", ()), ("k0", "kernel", (0,)), ("k1", "kernel", (1,)), ("sort", "library", (2,)),
+    ]  # fmt: skip
+    assert boxes[1].details == ("Sums a row. Twice.",)
 
 
 def test_a_source_that_does_not_parse_gives_no_boxes() -> None:

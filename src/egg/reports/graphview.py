@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from markupsafe import Markup
 
@@ -14,10 +15,16 @@ from egg.schema.analysis import Analysis
 from egg.schema.candidate import Candidate
 from egg.schema.graph import Node, node_refs
 
-_WIDTH, _BOX, _ROW, _GAP = 440, 330, 38, 20
+_WIDTH, _BOX, _GAP = 440, 348, 20
+_NAME_HEIGHT, _DETAIL_HEIGHT = 23, 15
 _MOST_ROWS = 60
-_ALLOCATIONS = frozenset({"empty", "empty_like", "empty_strided", "zeros", "zeros_like", "is_grad_enabled", "no_grad"})
-_KERNEL = re.compile(r"k\d+\w*")
+_NO_WORK = frozenset(
+    {"empty", "empty_like", "empty_strided", "empty_permuted", "is_grad_enabled", "no_grad", "reshape", "device"}
+)
+"""Calls that allocate, look or make views."""
+_KERNEL = re.compile(r"(k|run)\d+\w*")
+_RUN = r"void {name}\([^)]*\) \{{\n(?P<body>.*?)\n\}}"
+_DOC = r"(?P<doc>(?:^ *//[^\n]*\n)+)(?:^ *(?:template|INLINE|static)[^\n]*\n)*^[^\n/]*\b{name}(?:_row)?\("
 
 
 @dataclass(frozen=True)
@@ -25,7 +32,8 @@ class Box:
     """One operator, kernel or library call."""
 
     name: str
-    detail: str
+    details: tuple[str, ...]
+    """Lines below the name."""
     kind: str
     """`op`, `kernel` or `library`; the style of the box."""
     share: float
@@ -47,7 +55,7 @@ def operator_boxes(analysis: Analysis) -> list[Box]:
             made = sources
         else:
             detail = f"{_shape(node)} · {figures.count(cost.flops)}FLOP · {figures.count(cost.bytes)}B"
-            boxes.append(Box(_short(node.op), detail, "op", cost.floor_ms / whole, sources))
+            boxes.append(Box(_short(node.op), (detail,), "op", cost.floor_ms / whole, sources))
             made = (len(boxes) - 1,)
         origins.update({value.name: made for value in node.outputs})
     return boxes
@@ -59,28 +67,24 @@ def candidate_boxes(candidate: Candidate) -> list[Box]:
         tree = ast.parse(candidate.source)
     except SyntaxError:
         return []
-    calls = [call for forward in _forwards(tree, candidate.entry) for call in _calls(forward)]
     boxes: list[Box] = []
-    for name in calls:
-        kind = _kind(name)
-        if kind is not None:
-            last = name.rpartition(".")[2]
-            detail = _schedule(candidate, last) if kind == "kernel" else "library"
-            boxes.append(Box(last, detail, kind, 0.0, (len(boxes) - 1,) if boxes else ()))
+    for name in (call for forward in _forwards(tree, candidate.entry) for call in _calls(forward)):
+        for made in _boxes_of(candidate, name):
+            boxes.append(replace(made, sources=(len(boxes) - 1,) if boxes else ()))
     return boxes
 
 
 def column(boxes: Sequence[Box], label: str) -> Markup:
     """Returns the boxes below one another, neighbours joined by an arrow and the others by an arc on the right."""
     shown = boxes[:_MOST_ROWS]
-    height = len(shown) * (_ROW + _GAP) - _GAP + 8
-    parts = [_arc(source, at) for at, box in enumerate(shown) for source in box.sources]
-    parts += [_box(at, box) for at, box in enumerate(shown)]
+    tops = list(accumulate((_height(box) + _GAP for box in shown), initial=4))
+    parts = [_arc(shown, tops, source, at) for at, box in enumerate(shown) for source in box.sources]
+    parts += [_box(top, box) for top, box in zip(tops, shown, strict=False)]
     svg = Markup('<svg class="graph" viewBox="0 0 {} {}" role="img" aria-label="{}">{}{}</svg>').format(
-        _WIDTH, max(height, 1), label, _ARROW, Markup("").join(parts)
+        _WIDTH, max(tops[-1] - _GAP + 4, 1), label, _ARROW, Markup("").join(parts)
     )
     left_out = len(boxes) - len(shown)
-    return svg + Markup("<p class=dim>and {} more</p>").format(left_out) if left_out else svg
+    return svg + Markup('<p class="dim">and {} more</p>').format(left_out) if left_out else svg
 
 
 _ARROW = Markup(
@@ -89,27 +93,31 @@ _ARROW = Markup(
 )
 
 
-def _box(at: int, box: Box) -> Markup:
-    y = at * (_ROW + _GAP) + 4
-    shape = (
-        '<g class="box {}"><title>{}: {}</title><rect x="4" y="{}" width="{}" height="{}" rx="7"/>'
-        '<rect class="heat" x="4" y="{}" width="{}" height="{}" rx="7" fill-opacity="{}"/>'
-        '<text class="name" x="16" y="{}">{}</text><text class="detail" x="16" y="{}">{}</text></g>'
-    )
-    heat = f"{0.65 * box.share:.3f}"
-    name, detail = _cut(box.name, 38), _cut(box.detail, 54)
-    return Markup(shape).format(
-        box.kind, box.name, box.detail, y, _BOX, _ROW, y, _BOX, _ROW, heat, y + 16, name, y + 31, detail
-    )
+def _height(box: Box) -> int:
+    return _NAME_HEIGHT + _DETAIL_HEIGHT * len(box.details)
 
 
-def _arc(source: int, target: int) -> Markup:
-    step = _ROW + _GAP
+def _box(top: int, box: Box) -> Markup:
+    frame = Markup('<rect{} x="4" y="{}" width="{}" height="{}" rx="7"{}/>')
+    height, heat = _height(box), f"{0.65 * box.share:.3f}"
+    parts = [
+        Markup("<title>{}: {}</title>").format(box.name, " ".join(box.details)),
+        frame.format("", top, _BOX, height, ""),
+        frame.format(Markup(' class="heat"'), top, _BOX, height, Markup(' fill-opacity="{}"').format(heat)),
+        Markup('<text class="name" x="16" y="{}">{}</text>').format(top + 16, _cut(box.name, 38)),
+    ]
+    for number, detail in enumerate(box.details):
+        y = top + 31 + _DETAIL_HEIGHT * number
+        parts.append(Markup('<text class="detail" x="16" y="{}">{}</text>').format(y, _cut(detail, 56)))
+    return Markup('<g class="box {}">{}</g>').format(box.kind, Markup("").join(parts))
+
+
+def _arc(boxes: Sequence[Box], tops: Sequence[int], source: int, target: int) -> Markup:
+    bottom = tops[source] + _height(boxes[source])
     if target == source + 1:
-        start, end = source * step + _ROW + 4, target * step + 4
-        path = f"M40,{start} V{end - 1}"
+        path = f"M40,{bottom} V{tops[target] - 1}"
     else:
-        start, end = source * step + 4 + _ROW - 8, target * step + 4 + 8
+        start, end = bottom - 8, tops[target] + 8
         reach = _BOX + 4 + min(24 + 9 * (target - source), _WIDTH - _BOX - 12)
         path = f"M{_BOX + 4},{start} C{reach},{start} {reach},{end} {_BOX + 5},{end}"
     return Markup('<path class="edge" d="{}" marker-end="url(#arrow)"/>').format(path)
@@ -153,16 +161,29 @@ def _dotted(node: ast.expr) -> str:
             return ""
 
 
-def _kind(name: str) -> str | None:
-    root, _, last = name.partition(".")[0], "", name.rpartition(".")[2]
+def _boxes_of(candidate: Candidate, call: str) -> list[Box]:
+    """Returns the boxes of one call: a native entry gives one for each kernel that it runs; others may give none."""
+    root, last = call.partition(".")[0], call.rpartition(".")[2]
     if _KERNEL.fullmatch(last):
-        return "kernel"
-    if root in ("torch", "F", "aten", "nn") and last not in _ALLOCATIONS:
-        return "library"
-    return None
+        return [_kernel_box(candidate, name) for name in _kernels_of(candidate.source, last)]
+    if root in ("torch", "F", "nn") and last not in _NO_WORK:
+        return [Box(_library_name(call), ("library",), "library", 0.0, ())]
+    return []
 
 
-def _schedule(candidate: Candidate, kernel: str) -> str:
-    prefix = f"{kernel.partition('_')[0]}."
-    values = {k.removeprefix(prefix): v for k, v in candidate.schedule.items() if k.startswith(prefix)}
-    return " ".join(f"{knob}={value}" for knob, value in values.items()) or "native kernel"
+def _library_name(call: str) -> str:
+    return _short(call.removeprefix("torch.ops.")) if call.startswith("torch.ops.") else call.rpartition(".")[2]
+
+
+def _kernels_of(source: str, entry: str) -> list[str]:
+    """Returns the kernels that a native entry runs, in order; the entry itself where it names none."""
+    run = re.search(_RUN.format(name=re.escape(entry)), source, re.DOTALL)
+    return (re.findall(r"kernels::(\w+)\(", run["body"]) if run else []) or [entry]
+
+
+def _kernel_box(candidate: Candidate, name: str) -> Box:
+    doc = re.search(_DOC.format(name=re.escape(name)), candidate.source, re.MULTILINE)
+    words = " ".join(line.strip().lstrip("/ ") for line in doc["doc"].splitlines()) if doc else ""
+    values = {k.partition(".")[2]: v for k, v in candidate.schedule.items() if k.partition(".")[0] == name}
+    schedule = " ".join(f"{knob}={value}" for knob, value in values.items())
+    return Box(name, tuple(text for text in (words, schedule) if text), "kernel", 0.0, ())
