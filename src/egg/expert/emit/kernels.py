@@ -143,16 +143,16 @@ class KernelPrinter:
         partial = ["partials[thread]"] if self._partials else []
         pointers = [variable_of(a) for a in self._outside]
         if kernel.columns is None:
-            text.line(f"{self._id}_row({', '.join([*arguments, *pointers, *partial])});")
+            text.line(f"kernels::{self._id}_row({', '.join([*arguments, *pointers, *partial])});")
             return
         extent, tile = kernel.columns.extent, f"{self._id}_tile"
         if extent > 1:
             arguments.append(f"{axes[kernel.columns]}_first")
         call = ", ".join([*arguments, *pointers, *partial])
         with text.block(f"if ({axes[kernel.columns]}_first + {tile} <= {extent})"):
-            text.line(f"if constexpr ({tile} <= {extent}) {self._id}_row<{tile}>({call});")
+            text.line(f"if constexpr ({tile} <= {extent}) kernels::{self._id}_row<{tile}>({call});")
         with text.block("else"):
-            text.line(f"if constexpr ({extent} % {tile} != 0) {self._id}_row<{extent} % {tile}>({call});")
+            text.line(f"if constexpr ({extent} % {tile} != 0) kernels::{self._id}_row<{extent} % {tile}>({call});")
 
     # reductions that cross rows
 

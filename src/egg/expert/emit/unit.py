@@ -67,14 +67,15 @@ def print_cpp(layout: Layout | Sequence[Kernel], schedules: Mapping[str, Schedul
     body = Text()
     for kernel in (k for run in runs for k in run):
         _kernel(body, kernel, schedules.get(kernel.name, Schedule()), defines)
+    entries = Text()
     functions: list[CppFunction] = []
     for number, run in enumerate(runs):
-        functions.append(_entry(body, f"run{number}", run, _private(layout, run)))
+        functions.append(_entry(entries, f"run{number}", run, _private(layout, run)))
     code = body.render()
     parts = (
         _HEAD,
-        _namespaced(functions_used(code)),
-        "namespace {\n\n" + code + "}  // namespace\n",
+        _namespaced("egg", functions_used(code + entries.render())),
+        f"namespace {{\n\n{_namespaced('kernels', code)}\n{entries.render()}}}  // namespace\n",
         _bindings(functions),
     )
     return CppUnit("\n".join(parts), tuple(functions), defines)
@@ -134,7 +135,7 @@ def _entry(text: Text, name: str, run: Sequence[Kernel], private: frozenset[str]
         _buffers(text, buffers)
         for kernel in run:
             pointers = [variable_of(a) for a in kernel.arrays if a.place != "scratch"]
-            text.line(f"{identifier(kernel.name)}({', '.join(pointers)});")
+            text.line(f"kernels::{identifier(kernel.name)}({', '.join(pointers)});")
     text.line()
     return CppFunction(name, (*inputs, *outputs), tuple(a.name for a in outputs), tuple(k.name for k in run))
 
@@ -160,8 +161,8 @@ def _bytes(array: Array) -> int:
     )
 
 
-def _namespaced(functions: str) -> str:
-    return f"namespace egg {{\n\n{functions}\n\n}}  // namespace egg\n" if functions else ""
+def _namespaced(name: str, code: str) -> str:
+    return f"namespace {name} {{\n\n{code.strip()}\n\n}}  // namespace {name}\n" if code.strip() else ""
 
 
 def _bindings(functions: Sequence[CppFunction]) -> str:
