@@ -111,10 +111,10 @@ def _result(state: RunState, folder: Path) -> Result:
 
 
 def _task(module: nn.Module | str | Path, args: Sequence[Any], kwargs: Mapping[str, Any] | None) -> Task:
-    from egg.tasks.find import find_task, task_from_module
+    if isinstance(module, str | Path):
+        if args or kwargs:
+            raise UsageError("args and kwargs belong to a live module; a file or an entry point draws its own inputs")
+        return compose.find_task(str(module))
+    from egg.tasks.find import task_from_module
 
-    if not isinstance(module, str | Path):
-        return task_from_module(module, tuple(args), kwargs)
-    if args or kwargs:
-        raise UsageError("args and kwargs belong to a live module; a file or an entry point draws its own inputs")
-    return find_task(str(module))
+    return task_from_module(module, tuple(args), kwargs)
