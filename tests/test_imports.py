@@ -4,6 +4,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import egg
 SOURCE = Path(egg.__file__).parent
 OPEN_TO_ALL = ("egg.errors", "egg.schema", "egg.protocols")
 MAY_LOAD_TASKS = ("analysis", "expert", "evaluation")
-COMPOSE = ("cli", "api", "compose", "winner")
+COMPOSE = ("cli", "api", "compose", "winner", "__main__")
 """The command line and the Python API put the rooms together."""
 PRINTS = "cli"
 RUNS_IN_WORKERS = ("tasks", "evaluation")
@@ -35,9 +36,15 @@ def modules() -> dict[str, Path]:
 MODULES = modules()
 
 
+@cache
+def parsed(name: str) -> ast.Module:
+    """Returns the syntax tree of a module."""
+    return ast.parse(MODULES[name].read_text())
+
+
 def imported(name: str, *, at_import: bool = False) -> Iterator[str]:
     """Yields the modules that a module imports; with `at_import` without those of functions and of type checking."""
-    tree = ast.parse(MODULES[name].read_text())
+    tree = parsed(name)
     package = name if MODULES[name].name == "__init__.py" else name.rpartition(".")[0]
     for node in statements(tree) if at_import else ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -119,14 +126,14 @@ def test_light_rooms_never_import_torch(module: str) -> None:
 
 @pytest.mark.parametrize("module", [m for m in MODULES if room(m) != PRINTS])
 def test_library_rooms_never_print(module: str) -> None:
-    tree = ast.parse(MODULES[module].read_text())
+    tree = parsed(module)
     calls = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
     assert not [call.lineno for call in calls if isinstance(call, ast.Name) and call.id in ("print", "input")]
 
 
 @pytest.mark.parametrize("module", [m for m in MODULES if room(m) not in RUNS_IN_WORKERS])
 def test_the_parent_process_keeps_its_folder_and_its_search_path(module: str) -> None:
-    text = ast.unparse(ast.parse(MODULES[module].read_text()))
+    text = ast.unparse(parsed(module))
     assert "os.chdir(" not in text
     assert "sys.path" not in text
 
