@@ -15,10 +15,10 @@ from egg.schema.evaluation import Status
 from .conftest import Judge, MakeTask, candidate_of, model
 
 ROWS = "[torch.randn(16, 300)]"
-SLEEP = "import time\nend = time.perf_counter() + {ms} / 1000\nwhile time.perf_counter() < end: pass\nreturn x * 2"
+SLEEP = "import time\ntime.sleep({ms} / 1000)\nreturn x * 2"
 
 
-@pytest.mark.parametrize(("reference_ms", "candidate_ms", "ratio"), [(4, 2, 2.0), (2, 4, 0.5)])
+@pytest.mark.parametrize(("reference_ms", "candidate_ms", "ratio"), [(20, 10, 2.0), (10, 20, 0.5)])
 def test_a_planted_delay_is_found(
     make_task: MakeTask, judge: Judge, reference_ms: int, candidate_ms: int, ratio: float
 ) -> None:

@@ -10,16 +10,15 @@ from random import Random
 from egg.errors import UsageError
 from egg.evaluation.crew import Crew, Engaged
 from egg.evaluation.interleave import Comparison
+from egg.evaluation.rungs import RUNGS
 from egg.evaluation.tiers import PLANS
 from egg.evaluation.timing import TimedLeg, quiet_host, time_legs
 from egg.evaluation.workplace import WorkerFault, WorkerLost
 from egg.schema.evaluation import Baseline
 from egg.schema.task import Workload
 
-RUNG_NAMES = ("eager", "torch.compile")
-"""The rungs that `rungs.py` registers; named here too, because that module imports torch and this one must not."""
-
 _LEFT_S = 30.0
+"""Seconds that the timing of one rung may take on one workload."""
 
 
 class Ladder:
@@ -32,8 +31,8 @@ class Ladder:
 
     def measure(self, eager: Engaged, name: str) -> Baseline:
         """Returns one rung. Raises UsageError for an unknown one; one that can't be built is unavailable."""
-        if name not in RUNG_NAMES:
-            raise UsageError(f"baseline {name!r}: choose one of {', '.join(RUNG_NAMES)}")
+        if name not in RUNGS:
+            raise UsageError(f"baseline {name!r}: choose one of {', '.join(RUNGS)}")
         rung = self._crew.engage_reference(fresh=name != "eager")
         folder = self._crew.exchange()
         try:
@@ -41,7 +40,7 @@ class Ladder:
         except (WorkerFault, WorkerLost) as fault:
             return Baseline(name=name, available=False, reason=_reason(fault))
         finally:
-            rung.desk.worker.end()
+            self._crew.dismiss(rung.desk.worker)
 
     def _measure(self, eager: Engaged, rung: Engaged, name: str, folder: Path) -> Baseline:
         limit_s = self._crew.limits.baseline_build_s

@@ -139,11 +139,11 @@ class Operations:
             times_ns, block_ns = self._stopwatch.block(calls)
         return {"times_ns": times_ns, "block_ns": block_ns}
 
-    def do_profile(self, inputs: Tree, folder: str) -> dict[str, Any]:
+    def do_profile(self, inputs: Tree, folder: str, calls: int) -> dict[str, Any]:
         """Returns what share of the time goes to library operators."""
         args, kwargs = map_tensors(read_tree(inputs, Path(folder), trusted=True), own_copy)
         with torch.no_grad():
-            return library_share(self._ready_model(), args, kwargs)
+            return library_share(self._ready_model(), args, kwargs, calls)
 
     def _ready_model(self) -> nn.Module:
         if self._model is None:

@@ -26,6 +26,8 @@ class Engaged:
     """Tree of the constructor's arguments, written in `folder`."""
     seed: int
     folder: Path
+    described: dict[str, str]
+    """Versions and settings that the figures rest on."""
 
 
 class Crew:
@@ -56,15 +58,20 @@ class Crew:
         try:
             answer = desk.ask("load", task=self.task.model_dump_json(), folder=str(folder))
         except BaseException:
-            desk.worker.end()
+            self.dismiss(desk.worker)
             raise
-        return Engaged(desk, answer["init"], answer["seed"], folder)
+        return Engaged(desk, answer["init"], answer["seed"], folder, answer["described"])
 
     def engage_candidate(self, candidate_id: str, fresh: bool, left_s: Callable[[], float]) -> CandidateDesk:
         """Returns a candidate worker that knows nothing yet. Raises SandboxError."""
         memory = int(self.limits.memory_share * psutil.virtual_memory().total)
         worker = self._start("candidate", self.builds(candidate_id), fresh, memory)
         return CandidateDesk(worker, self.limits, left_s)
+
+    def dismiss(self, worker: Worker) -> None:
+        """Ends a worker and removes its private folder."""
+        worker.end()
+        shutil.rmtree(worker.folder, ignore_errors=True)
 
     def builds(self, owner: str) -> Path:
         """Returns the folder of compiled code of one candidate."""

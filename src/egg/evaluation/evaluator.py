@@ -13,7 +13,8 @@ from os import getuid
 from pathlib import Path
 from typing import TypeVar
 
-from egg.errors import SandboxError
+from egg.errors import SandboxError, UsageError
+from egg.evaluation import tolerance
 from egg.evaluation.baselines import Ladder
 from egg.evaluation.crew import Crew, Engaged
 from egg.evaluation.desk import CandidateFailed, ReferenceLost
@@ -64,6 +65,8 @@ class LocalEvaluator:
         house: House | None = None,
         workplace: Workplace | None = None,
     ) -> None:
+        if config.policy != "strict":
+            raise UsageError(f"policy {config.policy!r}: this evaluator judges by 'strict'")
         self._task = task
         self._config = config
         self._analyses = tuple(analyses)
@@ -105,7 +108,7 @@ class LocalEvaluator:
         except ReferenceLost as loss:
             raise SandboxError(f"the reference worker was lost: {loss}") from loss
         finally:
-            reference.desk.worker.end()
+            self._crew.dismiss(reference.desk.worker)
 
     def _with_reference(self, work: Callable[[Engaged], T]) -> T:
         """Returns what `work` gives with the standing reference worker; a lost one is rebuilt once."""
@@ -127,7 +130,7 @@ class LocalEvaluator:
 
     def _dismiss_reference(self) -> None:
         if self._reference is not None:
-            self._reference.desk.worker.end()
+            self._crew.dismiss(self._reference.desk.worker)
             self._reference = None
 
     def _examine_with(
@@ -141,14 +144,24 @@ class LocalEvaluator:
         failed: CandidateFailed | None = None
         try:
             examination.run()
+            self._note_floor(examination)
         except CandidateFailed as fault:
             failed = fault
-            if not desk.worker.alive:
+            if not desk.worker.alive:  # a build may be half written, with its lock taken
                 self._crew.forget_builds(candidate.id)
         finally:
-            desk.worker.end()
+            self._crew.dismiss(desk.worker)
             shutil.rmtree(folder, ignore_errors=True)
         return self._evaluation(examination, candidate, tier, failed)
+
+    def _note_floor(self, examination: Examination) -> None:
+        """Notes a time that the device's own limits do not allow, where the floor is known."""
+        floors = {a.workload: a.floor_ms for a in self._analyses}
+        for timing in examination.notes.timings:
+            floor_ms = floors.get(timing.workload, 0.0)
+            if timing.candidate_ms < tolerance.FLOOR_SHARE * floor_ms:
+                took = f"{timing.candidate_ms:.4g} ms on {timing.workload}"
+                examination.notes.find(f"{took} is below the roofline floor of {floor_ms:.4g} ms")
 
     def _evaluation(
         self, examination: Examination, candidate: Candidate, tier: Tier, failed: CandidateFailed | None
@@ -163,7 +176,7 @@ class LocalEvaluator:
             timings=() if failed else tuple(notes.timings),
             findings=tuple(notes.findings),
             profile={} if failed else notes.profile,
-            environment={**notes.environment, **self._environment(tier)},
+            environment={**examination.described, **notes.environment, **self._environment(tier)},
             wall_s=0.0,
         )
 

@@ -20,6 +20,7 @@ from egg.schema.task import Task, Workload
 
 Entropy = Callable[[], int]
 METHOD = "host"
+_PROFILED_CALLS, _SLOW_MS = 3, 50.0
 
 
 @dataclass
@@ -57,6 +58,7 @@ class Examination:
 
     def __init__(self, setting: Setting, reference: Engaged, desk: CandidateDesk, candidate: Candidate) -> None:
         self.notes = Notes()
+        self.described = reference.described
         self._setting = setting
         self._reference = reference
         self._desk = desk
@@ -136,7 +138,8 @@ class Examination:
         for finding in findings:
             self.notes.find(finding)
         self.notes.timings.append(_timing(workload, found, 1e3 * desk.setup_s))
-        profile = desk.ask("time", "profile", inputs=pool["pool"][0], folder=self._folder)
+        calls = _PROFILED_CALLS if found.first.median_ms < _SLOW_MS else 1
+        profile = desk.ask("time", "profile", inputs=pool["pool"][0], folder=self._folder, calls=calls)
         self._note_profile({k: float(v) for k, v in profile.items()})
         _empty(setting.folder)
 

@@ -50,8 +50,11 @@ class CappedLog:
 class LocalWorker:
     """One worker process and its socket, log and exit, watched together while an answer is due."""
 
-    def __init__(self, nursery: LocalWorkplace, pid: int, channel: socket.socket, log_fd: int, nonce: str) -> None:
+    def __init__(
+        self, nursery: LocalWorkplace, post: Post, pid: int, channel: socket.socket, log_fd: int, nonce: str
+    ) -> None:
         self.pid = pid
+        self.folder = post.folder
         self.last_ask_s = 0.0
         self._nursery = nursery
         self._channel = channel
@@ -233,7 +236,7 @@ class LocalWorkplace:
         finally:
             theirs.close()
             os.close(log_write)
-        worker = LocalWorker(self, int(str(answer["pid"])), ours, log_read, nonce)
+        worker = LocalWorker(self, post, int(str(answer["pid"])), ours, log_read, nonce)
         self._workers = [w for w in self._workers if w.alive]
         self._workers.append(worker)
         try:

@@ -38,7 +38,11 @@ class Operations:
         self._reference = Reference(record)
         self._function = self._reference.module
         init = init_arguments(record, self._reference.seed)
-        return {"init": write_tree(init, Path(folder), "init", trusted=True), "seed": self._reference.seed}
+        return {
+            "init": write_tree(init, Path(folder), "init", trusted=True),
+            "seed": self._reference.seed,
+            "described": {"torch": torch.__version__, **settings()},
+        }
 
     def do_draw(self, folder: str, workload: str, seed: int, kind: str, state: bool) -> dict[str, Any]:
         """Draws inputs (and weights) under a seed and writes them; an empty answer where the kind does not apply."""
@@ -142,16 +146,6 @@ class Operations:
         with torch.no_grad():
             times_ns, block_ns = self._stopwatch.block(calls)
         return {"times_ns": times_ns, "block_ns": block_ns}
-
-    def do_describe(self) -> dict[str, Any]:
-        """Returns the versions and settings that the figures rest on."""
-        return {"torch": torch.__version__, **settings()}
-
-    def do_forget(self) -> dict[str, Any]:
-        """Drops the draws and the pool of the last candidate."""
-        self._draw = None
-        self._stopwatch = None
-        return {}
 
     def _ready(self) -> Reference:
         assert self._reference is not None, "do_load comes first"

@@ -1,25 +1,31 @@
-"""The rungs of the baseline ladder by name: what turns the reference module into the function that is timed."""
+"""The rungs of the baseline ladder by name: what turns the reference module into the function that is timed.
+
+A rung is one function and one line in `RUNGS`. They import torch when they are called, in a worker, so that the
+caller may read the names without it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-import torch
-from torch import nn
-
-Transform = Callable[[nn.Module], Callable[..., Any]]
+Transform = Callable[[Any], Callable[..., Any]]
+"""Takes the reference module and returns what is called in its place."""
 
 
-def _eager(module: nn.Module) -> Callable[..., Any]:
+def eager(module: Any) -> Callable[..., Any]:
+    """Returns the module as it is."""
     return module
 
 
-def _compiled(module: nn.Module) -> Callable[..., Any]:
+def compiled(module: Any) -> Callable[..., Any]:
+    """Returns the module under `torch.compile` in its default mode."""
+    import torch
+
     return torch.compile(module)
 
 
 RUNGS: dict[str, Transform] = {
-    "eager": _eager,
-    "torch.compile": _compiled,
+    "eager": eager,
+    "torch.compile": compiled,
 }

@@ -37,6 +37,9 @@ REFERENCE_ERROR_CAP = {"float64": 1e-6, "float32": 2e-2, "float16": 0.5, "bfloat
 SECOND_OPINION_WITHIN = 100.0
 """A miss by less than this asks for the reference's error on nearby inputs before it is final."""
 
+FLOOR_SHARE = 0.5
+"""A time below this share of the roofline floor is noted; data that stays in the caches may beat the floor itself."""
+
 CLOCK_SLACK_S = 0.005
 CLOCK_FACTOR = 1.5
 """A block that took longer on the caller's clock than this times what the worker reports, plus the slack, is odd."""

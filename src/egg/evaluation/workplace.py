@@ -53,6 +53,11 @@ class WorkerFault(Exception):
 class Worker(Protocol):
     """One process (group) that answers requests in turn."""
 
+    @property
+    def folder(self) -> Path:
+        """Its private folder."""
+        ...
+
     def ask(self, op: str, deadline_s: float, **fields: object) -> Message:
         """Returns the answer. Raises WorkerFault where the operation raised, WorkerLost where no answer came."""
         ...
