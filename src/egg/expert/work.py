@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from egg.expert.ir import Apply, Cast, Expr, Guard, walk
+from egg.expert.loops import Kernel, Stage
 
 _WEIGHTS = {
     **dict.fromkeys(("div", "reciprocal", "sqrt", "rsqrt", "fmod", "remainder", "floor_divide", "trunc_divide"), 4),
@@ -29,3 +32,15 @@ def flops(expr: Expr) -> int:
             case _:
                 pass
     return total
+
+
+def kernel_flops(kernel: Kernel) -> int:
+    """Returns the work of all rows of a kernel, in additions; a reduction or scan step counts as one."""
+    rows = prod(a.extent for a in kernel.rows)
+    return sum(rows * stage_flops(stage) for stage in kernel.stages)
+
+
+def stage_flops(stage: Stage) -> int:
+    """Returns the work of a stage for one row."""
+    points = prod(a.extent for a in stage.order)
+    return points * sum(flops(c.body) + (c.how is not None) for c in stage.computes)
