@@ -6,8 +6,8 @@ import keyword
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from egg.expert.emit.lines import Lines, python_name
 from egg.expert.emit.signature import Path, Signature
-from egg.expert.emit.text import Text, identifier
 from egg.expert.emit.torch_calls import DENSE_RESULTS, call
 from egg.expert.emit.unit import CppFunction, CppUnit
 from egg.expert.ir import Library, Program
@@ -61,7 +61,7 @@ def guard(part: Part, signature: Signature, training: bool) -> tuple[str, ...]:
 
 def method_name(workload: Workload) -> str:
     """Returns the name of the method that runs one workload."""
-    return f"_forward_{identifier(workload.name)}"
+    return f"_forward_{python_name(workload.name)}"
 
 
 def tensors(part: Part) -> list[GraphInput]:
@@ -70,7 +70,7 @@ def tensors(part: Part) -> list[GraphInput]:
     return [i for i in part.program.inputs if i.kind == "input" and i.name in used]
 
 
-def write_method(text: Text, part: Part, kernels: str) -> None:
+def write_method(text: Lines, part: Part, kernels: str) -> None:
     """Prints the method that runs one workload; `kernels` names the function that loads its native functions."""
     names = Names(part)
     given = ", ".join(names(i.name) for i in tensors(part))
@@ -106,7 +106,7 @@ class Names:
         """Returns the variable of a value; the buffer itself for one that is written straight into it."""
         name = self._direct.get(name, name)
         if name not in self._taken:
-            variable = identifier(name)
+            variable = python_name(name)
             while variable in self._used:
                 variable += "_"
             self._used.add(variable)
@@ -137,7 +137,7 @@ def attribute(path: str, kind: str) -> str:
     return f"{owner}.{last}" if last.isidentifier() else f'getattr({owner}, "{last}")'
 
 
-def _loads(text: Text, part: Part, names: Names, kernels: str) -> None:
+def _loads(text: Lines, part: Part, names: Names, kernels: str) -> None:
     if part.unit is not None and part.unit.functions:
         text.line(f"{', '.join(f.name for f in part.unit.functions)}, = {kernels}()")
     used = _used(part)
@@ -150,7 +150,7 @@ def _loads(text: Text, part: Part, names: Names, kernels: str) -> None:
             text.line(f"{names(entry.name)} = {attribute(str(entry.path[0]), entry.kind)}")
 
 
-def _library(text: Text, step: Library, names: Names, part: Part) -> None:
+def _library(text: Lines, step: Library, names: Names, part: Part) -> None:
     outputs = step.node.outputs
     needed = _used(part)
     written = call(step.node, names)
@@ -164,7 +164,7 @@ def _library(text: Text, step: Library, names: Names, part: Part) -> None:
             text.line(f"{names(value.name)} = {names(value.name)}.contiguous()")
 
 
-def _run(text: Text, function: CppFunction, names: Names, direct: dict[str, str]) -> None:
+def _run(text: Lines, function: CppFunction, names: Names, direct: dict[str, str]) -> None:
     for array in function.arguments:
         if array.name in function.outputs and array.name not in direct:
             shape = f"({', '.join(map(str, array.shape))}{',' if len(array.shape) == 1 else ''})"

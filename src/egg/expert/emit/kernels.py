@@ -80,7 +80,11 @@ class KernelPrinter:
     def _row(self, text: Text) -> None:
         kernel, names, places = self._kernel, self._names(), self._places()
         axes = {a: names.fresh(a.name) for a in kernel.rows}
-        counters = [f"int64_t {axes[a]}{'_first' if a == kernel.columns else ''}" for a in kernel.rows if a.extent > 1]
+        counters = [
+            f"int64_t {axes[a]}{'_first' if a == kernel.columns else ''}"
+            for a in kernel.rows
+            if a.extent > 1 or a == kernel.columns
+        ]
         partial = [f"{self._id}_partial& partial"] if self._partials else []
         if kernel.columns is not None:
             text.line("template <int64_t width>")
@@ -146,8 +150,7 @@ class KernelPrinter:
             text.line(f"kernels::{self._id}_row({', '.join([*arguments, *pointers, *partial])});")
             return
         extent, tile = kernel.columns.extent, f"{self._id}_tile"
-        if extent > 1:
-            arguments.append(f"{axes[kernel.columns]}_first")
+        arguments.append(f"{axes[kernel.columns]}_first")
         call = ", ".join([*arguments, *pointers, *partial])
         with text.block(f"if ({axes[kernel.columns]}_first + {tile} <= {extent})"):
             text.line(f"if constexpr ({tile} <= {extent}) kernels::{self._id}_row<{tile}>({call});")

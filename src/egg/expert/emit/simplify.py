@@ -28,8 +28,17 @@ def _stage(stage: Stage, arrays: Arrays, lanes: bool) -> Stage:
 
 
 def _without_single_steps(stage: Stage) -> Stage:
-    order = tuple(a for a in stage.order if a.extent != 1)
-    return stage if order == stage.order else replace(stage, order=order)
+    """Drops loops of one step that nothing is reduced or scanned along."""
+    used: set[Axis] = set()
+    for compute in stage.computes:
+        match compute.how:
+            case Reduce(axes=axes):
+                used.update(axes)
+            case Scan(axis=axis):
+                used.add(axis)
+            case None:
+                pass
+    return replace(stage, order=tuple(a for a in stage.order if a.extent != 1 or a in used))
 
 
 def _joined(stage: Stage, arrays: Arrays) -> Stage:

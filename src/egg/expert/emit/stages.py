@@ -132,8 +132,7 @@ class StagePrinter:
         lanes = self._lane_count()
         if totals and axis.extent > FLOAT_STEPS * 8:
             chunk = self._names.fresh(f"{name}_block")
-            step = self._names.fresh("steps")
-            self._text.line(f"constexpr int64_t {step} = {FLOAT_STEPS} * {lanes};")
+            step = f"{FLOAT_STEPS} * {lanes}"
             head = f"for (int64_t {chunk} = {begin}; {chunk} < {end}; {chunk} += {step})"
             with self._text.block(head):
                 self._vector_loop(point, totals, chunk, f"egg::lesser({chunk} + {step}, {end})", name, slot)
