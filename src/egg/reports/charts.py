@@ -38,10 +38,10 @@ def saving(before: float, after: float, predicted: float | None, stage: str) -> 
 
 
 def attempts_chart(summary: Summary) -> Markup | None:
-    """Returns all attempts by their speedup over eager, the best so far as a staircase; None where none was timed."""
+    """Returns all attempts by their speedup over eager, the best so far as a staircase; None where there is no way to show."""
     attempts = summary.state.attempts
     effects = [a.effect for a in attempts if a.effect]
-    if not effects:
+    if not effects or len(attempts) < 2:
         return None
     lines = _levels(summary, max(effects))
     scale = _Scale(len(attempts), [*effects, *(level for _, level in lines)])
@@ -78,7 +78,7 @@ class _Scale:
             value = 2 ** (self.bottom + i * step)
             y = self.y(value)
             parts.append(_line(_LEFT, y, _WIDTH - _RIGHT, y, "grid"))
-            parts.append(_text(_LEFT - 8, y + 4, f"{value:.3g}×", "end"))
+            parts.append(_text(_LEFT - 8, y + 4, f"{round(value, 2):g}×", "end"))
         return parts
 
 
@@ -86,7 +86,7 @@ def _levels(summary: Summary, best: float) -> list[tuple[str, float]]:
     """Returns the baselines as speedups over eager, and the floor where it is near enough to draw."""
     levels = [(rung.name, rung.over_eager.value) for rung in summary.rungs if rung.over_eager]
     eager = next((r.median_ms for r in summary.rungs if r.name == EAGER), None)
-    if eager and summary.floor_ms and eager / summary.floor_ms <= 4 * max(best, 1.0):
+    if eager and summary.floor_ms and 1.0 <= eager / summary.floor_ms <= 4 * max(best, 1.0):
         levels.append(("roofline floor", eager / summary.floor_ms))
     return levels
 

@@ -127,7 +127,7 @@ def _lede(summary: Summary) -> str:
     outcome = summary.state.outcome
     if outcome is None:
         return "The run has not ended. What follows is as far as it has come; nothing here is verified yet."
-    return outcome.summary
+    return outcome.summary[:1].upper() + outcome.summary[1:]
 
 
 def _tiles(summary: Summary) -> list[Tile]:
@@ -141,7 +141,7 @@ def _tiles(summary: Summary) -> list[Tile]:
             _range(summary.over_best) if summary.over_best else "no baseline measured",
         ),
         Tile("Time of a call", figures.ms(summary.candidate_ms), "median" + _workload_note(summary)),
-        Tile("Roofline floor", figures.ms(summary.floor_ms), _floor_note(summary)),
+        Tile("Roofline floor", figures.ms(summary.floor_ms), summary.floor_note or "not known"),
         Tile("Largest error", figures.per_cent(_worst_share(summary)), f"of the {policy} limit"),
         Tile("Attempts", str(len(summary.state.attempts)), f"in {figures.seconds(summary.state.spent_s)}"),
     ]
@@ -156,11 +156,6 @@ def _range(value: Interval | None) -> str:
 def _workload_note(summary: Summary) -> str:
     count = len(summary.state.started.task.workloads)
     return "" if count == 1 else f", sum of {count} workloads"
-
-
-def _floor_note(summary: Summary) -> str:
-    share = summary.floor_share_pct
-    return "not known" if share is None else f"{figures.per_cent(share)} of it reached"
 
 
 def _ladder(summary: Summary) -> list[LadderRow]:

@@ -10,6 +10,8 @@ from egg.schema.evaluation import Baseline, Evaluation
 from egg.schema.run import Attempt, RunState
 
 EAGER = "eager"
+FLOOR_NOISE_PCT = 10.0
+"""A time may undercut the floor by as much, since both are measured."""
 Result = Literal["faster", "equal", "failed", "unfinished"]
 """faster: a verified gain over eager; equal: verified, no gain; failed: no verified winner; unfinished: no outcome."""
 
@@ -35,7 +37,7 @@ class Rung:
 
     name: str
     median_ms: float | None
-    """Sum over the workloads; None where the baseline is not available."""
+    """Sum over the workloads; for eager in turns with the winner, where that was timed. None where not available."""
     reason: str
     """Why it is not available; empty otherwise."""
     over_eager: Interval | None
@@ -98,13 +100,23 @@ class Summary:
             return None
         return 100.0 * self.floor_ms / self.candidate_ms
 
+    @property
+    def floor_note(self) -> str:
+        """What the floor says about the winner, in a few words; empty where one of them is not known."""
+        share = self.floor_share_pct
+        if share is None:
+            return ""
+        if share > 100.0 + FLOOR_NOISE_PCT:
+            return "above the time of a call: the device is faster than it was measured"
+        return f"{min(share, 100.0):.0f} % of it reached"
+
 
 def summarise(state: RunState) -> Summary:
     """Returns the summary of a run, finished or not."""
     winner = _winner(state)
     evaluation = _evaluation(state, winner)
     ours = None if evaluation is None else speedup_of(evaluation)
-    rungs = tuple(_rung(b, ours) for b in state.baselines)
+    rungs = tuple(_rung(b, evaluation, ours) for b in state.baselines)
     best_rung = max((r for r in rungs if r.over_eager), key=_rung_rank, default=None)
     result = _result(state)
     return Summary(
@@ -148,15 +160,23 @@ def _evaluation(state: RunState, winner: Attempt | None) -> Evaluation | None:
     return finals[-1] if finals else winner.evaluation
 
 
-def _rung(baseline: Baseline, ours: Interval | None) -> Rung:
+def _rung(baseline: Baseline, evaluation: Evaluation | None, ours: Interval | None) -> Rung:
     over_eager = _over_eager(baseline)
     return Rung(
         name=baseline.name,
-        median_ms=sum(baseline.median_ms.values()) if baseline.available and baseline.median_ms else None,
+        median_ms=_median_ms(baseline, evaluation),
         reason=baseline.reason if not baseline.available else "",
         over_eager=over_eager,
         speedup=ours.over(over_eager) if ours and over_eager else None,
     )
+
+
+def _median_ms(baseline: Baseline, evaluation: Evaluation | None) -> float | None:
+    if not baseline.available or not baseline.median_ms:
+        return None
+    if baseline.name == EAGER and evaluation is not None and evaluation.timings:
+        return sum(t.reference_ms for t in evaluation.timings)
+    return sum(baseline.median_ms.values())
 
 
 def _over_eager(baseline: Baseline) -> Interval | None:

@@ -50,8 +50,7 @@ def ladder(summary: Summary) -> Table:
     for rung in summary.rungs:
         shown = figures.interval(rung.speedup) if not rung.reason else f"not available: {rung.reason}"
         table.add_row(Text(rung.name), figures.ms(rung.median_ms), Text(shown))
-    share = "" if summary.floor_share_pct is None else f"EGG reaches {figures.per_cent(summary.floor_share_pct)} of it"
-    table.add_row(Text("roofline floor", "dim"), figures.ms(summary.floor_ms), Text(share, "dim"))
+    table.add_row(Text("roofline floor", "dim"), figures.ms(summary.floor_ms), Text(summary.floor_note, "dim"))
     return table
 
 
@@ -84,7 +83,7 @@ def _context(state: RunState) -> str:
     )
     return (
         f"{started.task.name} on {started.device.name}, {started.config.threads} threads, "
-        f"policy {started.config.policy}; {len(state.attempts)} attempts"
+        f"policy {started.config.policy}; {len(state.attempts)} attempt{'' if len(state.attempts) == 1 else 's'}"
         f"{f' ({verdicts})' if verdicts else ''} in {figures.seconds(state.spent_s)}"
     )
 
