@@ -38,7 +38,7 @@ def saving(before: float, after: float, predicted: float | None, stage: str) -> 
 
 
 def attempts_chart(summary: Summary) -> Markup | None:
-    """Returns all attempts by their speedup over eager, the best so far as a staircase; None where there is no way to show."""
+    """Returns all attempts by their speedup over eager, the best so far as a staircase; None where there is no way."""
     attempts = summary.state.attempts
     effects = [a.effect for a in attempts if a.effect]
     if not effects or len(attempts) < 2:
