@@ -175,9 +175,17 @@ def test_the_budget_keeps_seconds_for_the_finals() -> None:
     state = with_config(make_state(REFERENCE, A, B, C), budget_s=30.0)
     assert budget.reserve_s(state) == pytest.approx(4 * 3.0 * 1.0)
     assert budget.left_s(state) == pytest.approx(30 - 12 - 4)
+    assert not budget.is_spent(with_config(make_state(REFERENCE, *[A] * 16), budget_s=30.0))
+    assert budget.is_spent(with_config(make_state(REFERENCE, *[A] * 17), budget_s=30.0))
+    assert budget.reserve_s(with_config(state, budget_s=6.0)) == pytest.approx(3.0)
+
+
+def test_seconds_before_the_search_do_not_starve_it() -> None:
+    state = with_config(make_state(REFERENCE, A, spent_s=22.0), budget_s=26.0)
+    assert budget.reserve_s(state) == pytest.approx(0.5 * (26 - 20))
     assert not budget.is_spent(state)
-    assert budget.is_spent(state.updated(spent_s=17.5))
-    assert budget.reserve_s(with_config(state, budget_s=6.0)) == 3.0
+    assert not budget.is_spent(with_config(make_state(REFERENCE, spent_s=99.0), budget_s=26.0))
+    assert budget.is_spent(with_config(make_state(REFERENCE, A, spent_s=99.0), budget_s=26.0))
 
 
 def test_without_a_budget_nothing_is_ever_spent() -> None:

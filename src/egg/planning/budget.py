@@ -11,7 +11,9 @@ FINALISTS = 3
 FINAL_COST = 3.0
 """A final measurement, in fresh processes and with more calls, takes this many times as long as one of the search."""
 RESERVE_SHARE_MAX = 0.5
-"""The finals never keep back more than this share of the budget."""
+"""The finals never keep back more than this share of what analysis and baselines left of the budget."""
+LEAST_ATTEMPTS = 2
+"""The reference and one step are tried however short the seconds are: a run without a step says nothing."""
 STRUCTURE_SHARE = 0.6
 """The structure stage takes at most this share of the search, so that something is left to tune with."""
 ALLOWANCE_MIN_S, ALLOWANCE_MAX_S = 10.0, 120.0
@@ -32,7 +34,8 @@ def reserve_s(state: RunState) -> float:
     if budget_s is None or not walls:
         return 0.0
     finals = min(len(walls), FINALISTS + 1)
-    return min(finals * FINAL_COST * median(walls), RESERVE_SHARE_MAX * budget_s)
+    before_s = state.spent_s - _attempts_s(state)
+    return min(finals * FINAL_COST * median(walls), max(RESERVE_SHARE_MAX * (budget_s - before_s), 0.0))
 
 
 def left_s(state: RunState) -> float | None:
@@ -41,14 +44,19 @@ def left_s(state: RunState) -> float | None:
     return None if budget_s is None else budget_s - reserve_s(state) - state.spent_s
 
 
+def _attempts_s(state: RunState) -> float:
+    return sum(a.usage.wall_s for a in state.attempts)
+
+
 def is_spent(state: RunState) -> bool:
-    """Returns True where another attempt would not fit, judged by what attempts took so far."""
+    """Returns True where less than half of another attempt would fit, judged by what attempts took so far."""
     most = state.started.config.budget_attempts
     if most is not None and len(state.attempts) >= most:
         return True
     left = left_s(state)
-    walls = [a.usage.wall_s for a in state.attempts]
-    return left is not None and left < (median(walls) if walls else 0.0)
+    if left is None or len(state.attempts) < LEAST_ATTEMPTS:
+        return False
+    return left < median(a.usage.wall_s for a in state.attempts) / 2
 
 
 def structure_share_is_spent(state: RunState) -> bool:
@@ -57,7 +65,7 @@ def structure_share_is_spent(state: RunState) -> bool:
     if most is not None and len(state.attempts) > STRUCTURE_SHARE * most:
         return True
     left = left_s(state)
-    used_s = sum(a.usage.wall_s for a in state.attempts)
+    used_s = _attempts_s(state)
     return left is not None and used_s > STRUCTURE_SHARE * (used_s + left)
 
 
