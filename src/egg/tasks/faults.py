@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import traceback
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -31,7 +32,9 @@ def task_error(error: Exception, file: str, doing: str) -> TaskError:
         return TaskError(f"{error.filename or file}:{error.lineno or 0}: syntax error: {error.msg}")
     place = place_of(error, file)
     if isinstance(error, ModuleNotFoundError) and error.name:
-        module = error.name.partition(".")[0]
+        module, _, inner = error.name.partition(".")
+        if inner and module in sys.modules:  # the package is there
+            return TaskError(f"{place}: no module named {error.name}")
         return TaskError(f"{place}: needs {module}: pip install {PACKAGE_OF_MODULE.get(module, module)}")
     return TaskError(f"{place}: {doing} failed: {type(error).__name__}: {error}")
 

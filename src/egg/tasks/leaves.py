@@ -28,8 +28,16 @@ def flatten_leaves(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[
 
 
 def map_leaves(change: Callable[[Any], Any], value: Any) -> Any:
-    """Returns `value` with `change` applied to each leaf; containers keep their type and order."""
-    return pytree.tree_map(change, value)
+    """Returns `value` with `change` applied to each leaf; containers keep their type and order.
+
+    A leaf that occurs several times is changed once, so that what was one object stays one (`attention(x, x, x)`).
+    """
+    leaves, structure = pytree.tree_flatten(value)
+    changed: dict[int, Any] = {}
+    for leaf in leaves:
+        if id(leaf) not in changed:
+            changed[id(leaf)] = change(leaf)
+    return pytree.tree_unflatten([changed[id(leaf)] for leaf in leaves], structure)
 
 
 def path_text(path: Path) -> str:
