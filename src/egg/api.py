@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from egg import compose
+from egg import compose, request
 from egg.errors import UsageError
 
 if TYPE_CHECKING:
@@ -74,14 +74,15 @@ def optimize(
     `package.module:Class`. `budget` is `60s`, `2m` or a number of attempts. Raises UsageError, TaskError and the
     other kinds of EggError.
     """
-    compose.check_author(model)
-    budget_s, attempts = compose.parse_budget(budget)
+    request.check_author(model)
+    request.check_policy(policy)
+    budget_s, attempts = request.parse_budget(budget)
     own = None if principles is None else Path(principles)
     compose.load_principles(own)
     task = _task(module, args, kwargs)
-    folder = compose.default_folder(task.name) if out is None else Path(out)
-    request = compose.Request(policy, budget_s, attempts, seed, own)
-    state = compose.start(task, folder, request, listeners)
+    folder = request.default_folder(task.name) if out is None else Path(out)
+    wanted = request.Request(policy, budget_s, attempts, seed, own)
+    state = compose.start(task, folder, wanted, listeners)
     return _result(state, folder)
 
 

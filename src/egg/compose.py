@@ -13,9 +13,8 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,53 +24,20 @@ from egg.errors import UsageError
 
 if TYPE_CHECKING:
     from egg.archive import RunFolder
-    from egg.protocols import Analyst, Listener, Machine
+    from egg.protocols import Analyst, Evaluator, Listener, Machine
+    from egg.request import Request
+    from egg.schema.analysis import Analysis
+    from egg.schema.candidate import Candidate
     from egg.schema.device import Device
+    from egg.schema.evaluation import Baseline, Evaluation, Tier
+    from egg.schema.plan import StagePlan
     from egg.schema.principle import Principle
-    from egg.schema.run import RunStarted, RunState
-    from egg.schema.task import Policy, Task
+    from egg.schema.run import Event, RunStarted, RunState
+    from egg.schema.task import Task
 
-AUTHORS = ("expert",)
 PRINCIPLES = "principles"
 """Folder in a run that keeps the user's own principles, so that the run can go on and be shown without the original."""
 RESULT, KERNEL, REPORT, LOG = "result.json", "kernel.py", "report.html", "events.jsonl"
-
-
-@dataclass(frozen=True)
-class Request:
-    """What the caller asks of a run, checked."""
-
-    policy: Policy = "strict"
-    budget_s: float | None = 60.0
-    budget_attempts: int | None = None
-    seed: int = 0
-    principles: Path | None = None
-    """Folder with principles of the user's own."""
-    ladder: tuple[str, ...] = field(default=("eager", "torch.compile"))
-
-
-def check_author(name: str) -> None:
-    """Raises UsageError for an author that does not exist."""
-    if name not in AUTHORS:
-        raise UsageError(
-            f"--model {name!r}: no such author; there is {', '.join(AUTHORS)}, which needs no key or network"
-        )
-
-
-def parse_budget(text: str | float) -> tuple[float | None, int | None]:
-    """Returns (seconds, attempts), one of them None: `60s`, `2m`, `1.5h` or a number of attempts. Raises UsageError."""
-    match = re.fullmatch(r"(?P<number>\d+(\.\d+)?)(?P<unit>ms|s|m|h|min)?", str(text).strip())
-    fix = "write seconds (60s), minutes (2m), hours (1h) or a whole number of attempts (20)"
-    if match is None:
-        raise UsageError(f"--budget {str(text)!r}: {fix}")
-    number, unit = float(match["number"]), match["unit"]
-    if number == 0:
-        raise UsageError(f"--budget {str(text)!r}: nothing can be done in no time; {fix}")
-    if unit is None:
-        if not number.is_integer():
-            raise UsageError(f"--budget {str(text)!r}: attempts are whole numbers; {fix}")
-        return None, int(number)
-    return number * {"ms": 0.001, "s": 1, "m": 60, "min": 60, "h": 3600}[unit], None
 
 
 def cache_folder() -> Path:
@@ -80,11 +46,6 @@ def cache_folder() -> Path:
         return Path(own).expanduser().absolute()
     shared = os.environ.get("XDG_CACHE_HOME")
     return (Path(shared) if shared else Path.home() / ".cache").absolute() / "egg"
-
-
-def default_folder(task_name: str) -> Path:
-    """Returns where a run of the task goes unless the caller says otherwise."""
-    return Path("egg-out") / (re.sub(r"[^\w.-]+", "_", task_name).strip("._") or "task")
 
 
 def check_free(folder: Path) -> None:
@@ -142,13 +103,14 @@ def start(task: Task, folder: Path, request: Request, listeners: Sequence[Listen
     """Returns the finished state of a new run in `folder`, with its files written. Raises EggError."""
     from egg import engine
     from egg.archive import RunFolder
+    from egg.schema.run import RunState
 
     check_free(folder)
     principles = load_principles(request.principles)
     started = run_started(task, measured_device(), request)
     with RunFolder.create(folder) as archive:
         _keep_principles(request.principles, folder)
-        with machine(started, archive, principles, listeners) as parts:
+        with machine(RunState(started=started), archive, principles, listeners) as parts:
             state = engine.run(parts, started)
         write_files(state, folder, principles)
     return state
@@ -164,7 +126,7 @@ def resume(folder: Path, listeners: Sequence[Listener] = ()) -> RunState:
     with RunFolder.open(folder) as archive:
         so_far = read(folder)
         if so_far.outcome is None:
-            with machine(so_far.started, archive, principles, listeners) as parts:
+            with machine(so_far, archive, principles, listeners) as parts:
                 so_far = engine.resume(parts)
         write_files(so_far, folder, principles)
     return so_far
@@ -227,17 +189,18 @@ def versions() -> dict[str, str]:
 
 @contextmanager
 def machine(
-    started: RunStarted, archive: RunFolder, principles: Sequence[Principle], listeners: Sequence[Listener]
+    so_far: RunState, archive: RunFolder, principles: Sequence[Principle], listeners: Sequence[Listener]
 ) -> Generator[Machine]:
-    """Gives the machine of one run, and ends its workers afterwards."""
+    """Gives the machine of one run that has come `so_far`, and ends its workers afterwards."""
     from egg.evaluation.evaluator import LocalEvaluator
     from egg.expert.author import ExpertAuthor
     from egg.planning.planner import RulePlanner
     from egg.protocols import Machine
 
-    author = ExpertAuthor(started.device, started.config)
+    task, config = so_far.started.task, so_far.started.config
+    author = ExpertAuthor(so_far.started.device, principles)
     with tempfile.TemporaryDirectory(prefix="egg-") as work:
-        evaluator = LocalEvaluator(started.task, started.config, Path(work))
+        evaluator = LateEvaluator(lambda found: LocalEvaluator(task, config, Path(work), found), so_far.analyses)
         try:
             yield Machine(
                 analyst=analyst(),
@@ -248,10 +211,44 @@ def machine(
                 evaluator=evaluator,
                 archive=archive,
                 clock=time.monotonic,
-                listeners=tuple(listeners),
+                listeners=(evaluator, *listeners),
             )
         finally:
             evaluator.close()
+
+
+class LateEvaluator:
+    """An evaluator that is made when it is first used. It listens to the run, so it knows the analyses by then."""
+
+    def __init__(self, make: Callable[[tuple[Analysis, ...]], Evaluator], analyses: tuple[Analysis, ...]) -> None:
+        self._make = make
+        self._analyses = analyses
+        self._made: Evaluator | None = None
+
+    def on_plan(self, state: RunState, plan: StagePlan) -> None:
+        """Changes nothing."""
+
+    def on_event(self, state: RunState, event: Event) -> None:
+        """Remembers the analyses."""
+        self._analyses = state.analyses
+
+    def baseline(self, name: str) -> Baseline:
+        """Returns one rung of the ladder."""
+        return self._evaluator().baseline(name)
+
+    def evaluate(self, candidate: Candidate, tier: Tier, allowance_s: float) -> Evaluation:
+        """Returns what was seen of a candidate."""
+        return self._evaluator().evaluate(candidate, tier, allowance_s)
+
+    def close(self) -> None:
+        """Ends every worker, where there are any."""
+        if self._made is not None:
+            self._made.close()
+
+    def _evaluator(self) -> Evaluator:
+        if self._made is None:
+            self._made = self._make(self._analyses)
+        return self._made
 
 
 def write_files(state: RunState, folder: Path, principles: Sequence[Principle] = ()) -> None:

@@ -11,7 +11,7 @@ from egg import compose
 from egg.planning.planner import RulePlanner
 from egg.protocols import Archive, Listener, Machine
 from egg.schema.principle import Principle
-from egg.schema.run import RunStarted
+from egg.schema.run import RunState
 from egg.schema.task import Task
 from egg.testing import factories as make
 from egg.testing.fakes import FakeAnalyst, FakeEvaluator, MemoryArchive, fake_machine
@@ -26,7 +26,7 @@ class Fakes:
 
     @contextmanager
     def machine(
-        self, started: RunStarted, archive: Archive, principles: Sequence[Principle], listeners: Sequence[Listener]
+        self, so_far: RunState, archive: Archive, principles: Sequence[Principle], listeners: Sequence[Listener]
     ) -> Generator[Machine]:
         """Gives a machine of fakes around the archive on disk."""
         planner = RulePlanner({p.id: p for p in principles})

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from egg import compose
+from egg import compose, request
 from egg.errors import UsageError
 
 
@@ -18,13 +18,13 @@ from egg.errors import UsageError
     ],
 )
 def test_a_budget_is_time_or_attempts(text: str | int, expected: tuple[float | None, int | None]) -> None:
-    assert compose.parse_budget(text) == expected
+    assert request.parse_budget(text) == expected
 
 
 @pytest.mark.parametrize("text", ["", "s", "1d", "-1", "1e3", "0s", "2.5"])
 def test_a_bad_budget_is_named(text: str) -> None:
     with pytest.raises(UsageError, match="--budget") as caught:
-        compose.parse_budget(text)
+        request.parse_budget(text)
     assert repr(text) in str(caught.value)
 
 
@@ -49,4 +49,4 @@ def test_the_cache_folder(monkeypatch: pytest.MonkeyPatch, environment: dict[str
     [("rope", "rope"), ("real name-1", "real_name-1"), ("pkg.mod:Class", "pkg.mod_Class"), ("../..", "task")],
 )
 def test_the_default_folder_is_safe(name: str, folder: str) -> None:
-    assert compose.default_folder(name) == Path("egg-out") / folder
+    assert request.default_folder(name) == Path("egg-out") / folder

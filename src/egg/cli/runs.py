@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from egg import compose
+from egg import compose, request
 from egg.cli import faults
 from egg.cli.progress import watching
 from egg.reports.markdown import markdown as as_markdown
@@ -40,17 +40,18 @@ class Asked:
 
 def optimize(asked: Asked) -> int:
     """Returns the exit status of a new run. What can be wrong is found before anything is written."""
-    compose.check_author(asked.model)
-    budget_s, attempts = compose.parse_budget(asked.budget)
+    request.check_author(asked.model)
+    request.check_policy(asked.policy)
+    budget_s, attempts = request.parse_budget(asked.budget)
     compose.load_principles(asked.principles)
     if asked.out is not None:
         compose.check_free(asked.out)
     task = compose.find_task(asked.task, asked.inputs)
-    folder = compose.default_folder(task.name) if asked.out is None else asked.out
+    folder = request.default_folder(task.name) if asked.out is None else asked.out
     compose.check_free(folder)
-    request = compose.Request(asked.policy, budget_s, attempts, asked.seed, asked.principles)
+    wanted = request.Request(asked.policy, budget_s, attempts, asked.seed, asked.principles)
     with watching(Console(stderr=True), time.monotonic) as listener:
-        state = compose.start(task, folder, request, [listener])
+        state = compose.start(task, folder, wanted, [listener])
     return _shown(state, folder, asked.as_json)
 
 
