@@ -57,7 +57,7 @@ def row_units(kernel: Kernel, tile: int) -> int:
 
 
 def serial_ms(kernel: Kernel, device: Device) -> float:
-    """Returns the time of one thread, roughly: the longer of moving the arrays through the caches and the arithmetic."""
+    """Returns the time of one thread, roughly: moving the arrays through the caches, or the arithmetic."""
     moved = sum(a.numel * DTYPE_BYTES[a.dtype] for a in kernel.arrays if a.place != "scratch")
     peak = device.peak_tflops.get("float32", 0.05) * 1e9 / device.cores
     return max(moved / (device.cache_gbps * 1e6 / device.cores), kernel_flops(kernel) / peak)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from egg.expert.groups.axes import merged, vectorised
 from egg.expert.groups.grouping import Grouping
-from egg.expert.groups.joining import Group
 from egg.expert.groups.naming import kernel_doc, kernel_name, with_short_loops
 from egg.expert.groups.opening import open_rows
+from egg.expert.groups.rows import Group
 from egg.expert.groups.sharing import aligned, with_shared_parts
 from egg.expert.groups.stages import Staged, Stager, dense
 from egg.expert.ir import loads

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from egg.expert.groups.grouping import Grouping
 from egg.expert.groups.inlining import inline_plain, needed
-from egg.expert.groups.joining import Group
 from egg.expert.groups.kernels import Context, kernel_of
 from egg.expert.groups.nests import Nest, nest_of, refine
 from egg.expert.groups.partition import Partition
+from egg.expert.groups.rows import Group
 from egg.expert.groups.stages import dense
 from egg.expert.ir import Define, Library, Program, Statement
 from egg.expert.loops import Array, Kernel, Layout, Step

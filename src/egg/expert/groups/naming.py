@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from egg.expert.groups.axes import mapped
-from egg.expert.groups.joining import Group
+from egg.expert.groups.rows import Group
 from egg.expert.index import Axis, axis_index
 from egg.expert.ir import Reduce, Scan
 from egg.expert.loops import Compute, Kernel, Stage

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from egg.expert.groups.joining import Group
 from egg.expert.groups.nests import Nest, split_loop
+from egg.expert.groups.rows import Group
 from egg.expert.ir import Reduce
 
 _INNER = range(256, 16385)

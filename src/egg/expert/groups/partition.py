@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from egg.expert.groups.joining import Group, absorb, group_of, join
+from egg.expert.groups.joining import absorb, join
 from egg.expert.groups.nests import Nest
+from egg.expert.groups.rows import Group, group_of
 from egg.expert.groups.sharing import join_siblings
 from egg.expert.ir import Library
 from egg.schema.graph import node_refs
@@ -68,7 +69,7 @@ class Partition:
         while key in self.groups:
             second = self.groups[key]
             found = {self._home[n] for n in self._inputs(key) if n in self._home}
-            candidates = sorted((found & self.groups.keys()) - refused - {key}, key=self._rank, reverse=True)
+            candidates = sorted((found & self.groups.keys()) - refused - {key}, key=self._urgency, reverse=True)
             if not candidates:
                 return
             producer = candidates[0]
@@ -88,6 +89,10 @@ class Partition:
         if self._level == "pointwise" and not self.groups[producer].is_plain:
             return False
         return not self._reaches(producer, key)
+
+    def _urgency(self, key: str) -> tuple[bool, int]:
+        """Orders producers: those with a reduction across rows first, because only they can take scalars after it."""
+        return bool(self.groups[key].crossing), self._rank(key)
 
     def _rank(self, key: str) -> int:
         return max(self._order.get(nest.name, -1) for nest in self.groups[key].nests)

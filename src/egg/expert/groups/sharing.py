@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import prod
 
-from egg.expert.groups.joining import Group
-from egg.expert.groups.nests import Nest
+from egg.expert.groups.matching import same_data
+from egg.expert.groups.nests import Nest, indices
+from egg.expert.groups.rows import Group
 from egg.expert.index import Axis, Index
 from egg.expert.ir import Apply, Cast, Expr, Guard, Load, children
 from egg.expert.work import flops
@@ -93,8 +94,6 @@ def _parts(expr: Expr) -> Iterator[Expr]:
 
 
 def _axes(expr: Expr) -> frozenset[Axis]:
-    from egg.expert.groups.nests import indices
-
     return frozenset(axis for index in indices(expr) for axis in index.axes())
 
 
@@ -121,7 +120,7 @@ def _replaced(expr: Expr, part: Expr, load: Load) -> Expr:
 
 def join_siblings(first: Group, second: Group) -> Group | None:
     """Returns one group of two that do not depend on each other but read the same values at the same rows."""
-    names = _same_data(first, second)
+    names = same_data(first, second)
     rows = tuple(b for b in second.rows if b in {names.get(a) for a in first.rows})
     first_fits, second_fits = len(rows) == len(first.rows), len(rows) == len(second.rows)
     if not rows:
@@ -135,22 +134,3 @@ def join_siblings(first: Group, second: Group) -> Group | None:
         return None
     renamed = tuple(nest.renamed(names) for nest in first.nests)
     return Group((*renamed, *second.nests), rows, first.crossing | second.crossing)
-
-
-def _same_data(first: Group, second: Group) -> dict[Axis, Axis]:
-    """Returns loops of `second` by the loop of `first` that runs over the same dimension of what both read."""
-    places: dict[tuple[str, int], Index] = {}
-    for nest in second.nests:
-        for load in nest.loads():
-            for dim, index in enumerate(load.at):
-                places.setdefault((load.source, dim), index)
-    names: dict[Axis, Axis] = {}
-    for nest in first.nests:
-        for load in nest.loads():
-            for dim, index in enumerate(load.at):
-                axis, other = index.as_axis(), places.get((load.source, dim), Index()).as_axis()
-                if axis is None or other is None or axis.extent != other.extent:
-                    continue
-                if axis not in names and other not in names.values():
-                    names[axis] = other
-    return names

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from math import prod
 
 from egg.expert.groups.inlining import element
-from egg.expert.groups.joining import Group
 from egg.expert.groups.nests import Nest
+from egg.expert.groups.rows import Group
 from egg.expert.index import Axis, axis_index
 from egg.expert.ir import Expr, Load, Reduce, Scan, rewrite
 from egg.expert.loops import Array, Compute, Stage, Store
