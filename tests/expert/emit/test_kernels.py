@@ -146,7 +146,8 @@ def strided(n: str, rows: int, length: int) -> Case:
     total = apply("add", apply("maximum", load(x, b, d), number(0.0)), load(bias, d))
     stage = Stage((d,), (value("t", total), value("y", apply("mul", load("t"), load("t")), store(y, b, d))))
     arrays = (
-        array(x, (rows, length), "input", stride=(1, rows)), array(bias, (length,), "input"), array(y, (rows, length), "output"),
+        array(x, (rows, length), "input", stride=(1, rows)), array(bias, (length,), "input"),
+        array(y, (rows, length), "output"),
     )  # fmt: skip
     data, add = torch.randn(length, rows).T, torch.randn(length)
     expected = (data.relu() + add).square()
@@ -168,15 +169,15 @@ def column_sum(n: str, steps: int, width: int, batch: int) -> Case:
         Stage((), (value("mean", apply("mul", load("sum"), number(1 / steps)), store(y, b, c)),)),
     )
     arrays = (
-        array(x, (batch, steps, width), "input"), array(y, (batch, width), "output"), array(m, (batch, width), "output"),
-        array(r, (batch, steps, width), "output"), array("sum", (), "scratch"),
+        array(x, (batch, steps, width), "input"), array(y, (batch, width), "output"),
+        array(m, (batch, width), "output"), array(r, (batch, steps, width), "output"), array("sum", (), "scratch"),
     )  # fmt: skip
     data = torch.randn(batch, steps, width)
     expected = {y: data.double().mean(1).float(), m: data.amax(1), r: data.double().cumsum(1).float()}
     return Case(Kernel(f"colsum{n}", (b, c), stages, arrays, columns=c), {x: data}, expected, Schedule({"tile": 16}))
 
 
-def mean_all(n: str, rows: int, length: int) -> Case:
+def mean_all(n: str, rows: int, length: int, mapping: Any = "rows") -> Case:
     """mean((x - y)^2) over everything, and the sum over rows for each column."""
     b, d = Axis("b", rows), Axis("d", length)
     x, y, out, col = (f"{k}{n}" for k in ("x", "y", "loss", "cols"))
@@ -197,7 +198,12 @@ def mean_all(n: str, rows: int, length: int) -> Case:
     a, b_ = torch.randn(rows, length), torch.randn(rows, length)
     squares = (a.double() - b_.double()).square()
     expected = {out: squares.mean().float(), col: squares.sum(0).float()}
-    return Case(Kernel(f"mse{n}", (b,), (stage,), arrays, tail=tail), {x: a, y: b_}, expected, Schedule({"grain": 3}))
+    return Case(
+        Kernel(f"mse{n}", (b,), (stage,), arrays, mapping=mapping, tail=tail),
+        {x: a, y: b_},
+        expected,
+        Schedule({"grain": 3}),
+    )
 
 
 def scan(n: str, rows: int, length: int, reverse: bool) -> Case:
@@ -389,6 +395,10 @@ def cases() -> Iterator[Case]:
         yield strided(f"_t{n}", rows, length)
         yield mean_all(f"_m{n}", rows, length)
     yield row_sum("_long", 2, 100_003)
+    yield row_sum("_inner", 1, 100_003, "inner")
+    for n, (rows, length) in enumerate([(1, 5), (2, 70_001)]):
+        yield softmax(f"_i{n}", rows, length, "inner")
+        yield mean_all(f"_j{n}", rows, length, "inner")
     for n, shape in enumerate([(1, 1, 1), (5, 3, 2), (1031, 19, 2), (7, 64, 1)]):
         yield column_sum(f"_c{n}", *shape)
     for n, (rows, length) in enumerate([(1, 1), (3, 131)]):

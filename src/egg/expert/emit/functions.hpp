@@ -41,6 +41,25 @@ INLINE inline void for_rows(int64_t team, int64_t rows, int64_t grain, const Bod
   }
 }
 
+//: parts
+// Number of parts of each loop: `split`, or one for each thread.
+inline int64_t parts(int64_t split, int64_t threads) {
+  return split > 0 ? split : threads > 0 ? threads : omp_get_max_threads();
+}
+
+//: for_parts
+// Calls body(begin, end, part) for `parts` equal parts of [0, extent), each a multiple of `unit` long but the last.
+template <class Body>
+INLINE inline void for_parts(int64_t parts, int64_t extent, int64_t unit, const Body& body) {
+  if (parts <= 1) {
+    body(0, extent, 0);
+    return;
+  }
+  const int64_t length = (extent + parts * unit - 1) / (parts * unit) * unit;
+#pragma omp parallel for schedule(static)
+  for (int64_t part = 0; part < parts; ++part) body(lesser(part * length, extent), lesser((part + 1) * length, extent), part);
+}
+
 //: for_lanes
 // Calls body(i, lane) for i in [begin, end): in blocks of `lanes`, which become vector code, then for the rest.
 template <int64_t lanes, class Body>

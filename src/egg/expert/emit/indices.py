@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
 
 from egg.expert.index import Atom, Axis, Fetch, Index, Quotient, Remainder
 
@@ -26,6 +27,11 @@ def split_by(index: Index, axis: Axis | None) -> tuple[Index, Index]:
     inner = tuple(t for t in index.terms if axis in Index((t,)).axes())
     outer = tuple(t for t in index.terms if t not in inner)
     return Index(outer), Index(inner, index.const)
+
+
+def contiguous(shape: Sequence[int]) -> tuple[int, ...]:
+    """Returns the row-major strides of a shape, in elements."""
+    return tuple(prod(shape[i + 1 :]) for i in range(len(shape)))
 
 
 def _term(atom: Atom, coef: int, names: Mapping[Axis, str], fetch: FetchPrinter) -> str:

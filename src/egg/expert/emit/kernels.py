@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
 from math import prod
 
-from egg.expert.emit.dtypes import HALF, converted, held_type
-from egg.expert.emit.point import Hoisted, Place, Point, Scope, dtype_of, pointer_type, variable_of
-from egg.expert.emit.reductions import accumulator_dtype, combination
+from egg.expert.emit.partials import (
+    Partial,
+    partial_of,
+    print_clear,
+    print_combine,
+    print_end,
+    print_memory,
+    print_struct,
+)
+from egg.expert.emit.point import Hoisted, Place, pointer_type, variable_of
 from egg.expert.emit.simplify import simplified
-from egg.expert.emit.stages import Frame, StagePrinter, contiguous, declare_local
+from egg.expert.emit.stages import Frame, StagePrinter, declare_local
 from egg.expert.emit.text import Names, Text, identifier
-from egg.expert.index import Axis, axis_index
-from egg.expert.ir import Reduce
-from egg.expert.loops import Array, Compute, Kernel
+from egg.expert.index import Axis
+from egg.expert.ir import Reduce, Scan
+from egg.expert.loops import Compute, Kernel, Stage
 from egg.schema.plan import ScheduleValue
 
 _CHUNK_POINTS = 32 * 1024
 
 
 def knob_defaults(kernel: Kernel) -> dict[str, ScheduleValue]:
-    """Returns every knob that the kernel's code refers to, with the value it has where a schedule says nothing."""
+    """Returns every knob that the kernel's code may refer to, with its value where a schedule says nothing."""
     rows = prod(a.extent for a in kernel.rows)
     points = sum(prod(a.extent for a in s.order) for s in kernel.stages)
-    defaults: dict[str, ScheduleValue] = {"threads": 0, "lanes": 32, "stream": False}
+    defaults: dict[str, ScheduleValue] = {"threads": 0, "lanes": 32, "stream": False, "split": 0}
     if kernel.columns is not None:
         tile = min(64, kernel.columns.extent)
         defaults["tile"] = tile
@@ -34,78 +39,105 @@ def knob_defaults(kernel: Kernel) -> dict[str, ScheduleValue]:
     return defaults
 
 
-class KernelPrinter:
-    """Prints one kernel."""
+def print_kernel(text: Text, kernel: Kernel) -> None:
+    """Adds the kernel's functions to the text; the last one has the kernel's name and takes its outside arrays."""
+    if kernel.mapping == "inner" and kernel.columns is None:
+        InnerKernelPrinter(kernel).print(text)
+    else:
+        RowKernelPrinter(kernel).print(text)
+
+
+def written_arrays(kernel: Kernel) -> frozenset[str]:
+    """Returns the names of all arrays that the kernel stores to."""
+    stages = (*kernel.stages, *kernel.tail)
+    return frozenset(s.array for stage in stages for c in stage.computes for s in c.stores)
+
+
+class _KernelPrinter:
+    """What both forms share."""
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = simplified(kernel)
         self._id = identifier(kernel.name)
-        self._crossing = [
-            c
-            for s in self._kernel.stages
-            for c in s.computes
-            if isinstance(c.how, Reduce) and set(c.how.axes) & set(self._kernel.rows)
-        ]
-        ends = {s.array for c in self._crossing for s in c.stores}
-        tail = {s.array for stage in self._kernel.tail for c in stage.computes for s in c.stores}
-        self._shared = {a.name for a in kernel.arrays if a.place == "scratch" and a.name in ends | tail}
         self._outside = [a for a in kernel.arrays if a.place != "scratch"]
         self._written = written_arrays(kernel)
-        self._partials = {c.name: self._partial(c) for c in self._crossing}
+        self._crossing = self._crossing_partials()
+        ends = {s.array for p in self._crossing.values() for s in p.compute.stores}
+        tail = {s.array for stage in self._kernel.tail for c in stage.computes for s in c.stores}
+        self._shared = {a.name for a in kernel.arrays if a.place == "scratch" and a.name in ends | tail}
+
+    def _crossing_partials(self) -> dict[str, Partial]:
+        rows = self._kernel.rows
+        found: dict[str, Partial] = {}
+        for stage in self._kernel.stages:
+            for compute in stage.computes:
+                if isinstance(compute.how, Reduce) and set(compute.how.axes) & set(rows):
+                    found[compute.name] = partial_of(compute, _kept(compute, (*rows, *stage.order)))
+        return found
+
+    def _names(self) -> Names:
+        return Names(frozenset(variable_of(a) for a in self._kernel.arrays))
+
+    def _parameters(self) -> list[str]:
+        return [f"{pointer_type(a, a.name in self._written)} {variable_of(a)}" for a in self._outside]
+
+    def _ends(self, text: Text, names: Names) -> None:
+        """Prints what follows the rows: ends of reductions across them, then the tail."""
+        kernel = self._kernel
+        places = {a.name: Place(a, variable_of(a)) for a in kernel.arrays if a.place != "scratch"}
+        for array in kernel.arrays:
+            if array.name in self._shared:
+                places[array.name] = Place(array, variable_of(array))
+                declare_local(text, places[array.name])
+        print_combine(text, tuple(self._crossing.values()))
+        for partial in self._crossing.values():
+            print_end(text, names.child(), places, {}, partial)
+        head, body = Hoisted(names), Text()
+        frame = Frame(self._id, (), None, places, {}, head, {})
+        for stage in kernel.tail:
+            StagePrinter(body, names, frame, stage).print()
+        text.line(*head.text.lines, *body.lines)
+
+
+class RowKernelPrinter(_KernelPrinter):
+    """Prints a kernel whose rows run in parallel."""
 
     def print(self, text: Text) -> None:
         """Adds the kernel's functions to the text."""
-        if self._partials:
-            self._partial_struct(text)
+        if self._crossing:
+            print_struct(text, self._id, tuple(self._crossing.values()))
         text.comment(self._kernel.doc or f"Kernel {self._kernel.name}.")
         self._row(text)
         text.line()
         text.comment(f"Runs {self._id}_row over all rows.")
         self._driver(text)
 
-    # one row
-
-    def _names(self) -> Names:
-        taken = {variable_of(a) for a in self._kernel.arrays} | {"width", "partial"}
-        return Names(frozenset(taken))
-
-    def _places(self) -> dict[str, Place]:
-        tiled = self._kernel.columns is not None
-        return {
+    def _row(self, text: Text) -> None:
+        kernel, names = self._kernel, self._names()
+        tiled = kernel.columns is not None
+        places = {
             a.name: Place(a, variable_of(a), "width" if tiled and a.place == "scratch" else None)
-            for a in self._kernel.arrays
+            for a in kernel.arrays
             if a.name not in self._shared
         }
-
-    def _row(self, text: Text) -> None:
-        kernel, names, places = self._kernel, self._names(), self._places()
         axes = {a: names.fresh(a.name) for a in kernel.rows}
-        counters = [
-            f"int64_t {axes[a]}{'_first' if a == kernel.columns else ''}"
-            for a in kernel.rows
-            if a.extent > 1 or a == kernel.columns
-        ]
-        partial = [f"{self._id}_partial& partial"] if self._partials else []
-        if kernel.columns is not None:
+        moving = [a for a in kernel.rows if a.extent > 1 or a == kernel.columns]
+        counters = [f"int64_t {axes[a]}{'_first' if a == kernel.columns else ''}" for a in moving]
+        partial = [f"{self._id}_partial& partial"] if self._crossing else []
+        if tiled:
             text.line("template <int64_t width>")
         with text.block(f"void {self._id}_row({', '.join([*counters, *self._parameters(), *partial])})"):
             for array in kernel.arrays:
                 if array.place == "scratch" and array.name in places:
                     declare_local(text, places[array.name])
             head, body = Hoisted(names), Text()
-            frame = Frame(self._id, kernel.rows, kernel.columns, places, axes, head, self._partials)
+            frame = Frame(self._id, kernel.rows, kernel.columns, places, axes, head, self._crossing)
             for stage in kernel.stages:
                 StagePrinter(body, names, frame, stage).print()
             text.line(*head.text.lines, *body.lines)
 
-    def _parameters(self) -> list[str]:
-        return [f"{pointer_type(a, a.name in self._written)} {variable_of(a)}" for a in self._outside]
-
-    # all rows
-
     def _driver(self, text: Text) -> None:
-        kernel = self._kernel
-        names = self._names()
+        kernel, names = self._kernel, self._names()
         with text.block(f"void {self._id}({', '.join(self._parameters())})"):
             outer = [a for a in kernel.rows if a != kernel.columns]
             count = str(prod(a.extent for a in outer))
@@ -114,14 +146,10 @@ class KernelPrinter:
                 text.line(f"constexpr int64_t tiles = ({extent} + {self._id}_tile - 1) / {self._id}_tile;")
                 count = f"{count} * tiles" if outer else "tiles"
             text.line(f"const int64_t team = egg::team({count}, {self._id}_grain, {self._id}_threads);")
-            if self._partials:
-                text.line(
-                    "static thread_local egg::Memory memory;",
-                    f"auto* const partials = static_cast<{self._id}_partial*>"
-                    f"(memory.at_least(team * sizeof({self._id}_partial)));",
-                    "for (int64_t thread = 0; thread < team; ++thread) partials[thread].clear();",
-                )
-            thread = "int64_t thread" if self._partials else "int64_t"
+            if self._crossing:
+                print_memory(text, self._id)
+                print_clear(text, tuple(self._crossing.values()))
+            thread = "int64_t thread" if self._crossing else "int64_t"
             head = f"egg::for_rows(team, {count}, {self._id}_grain, [&](int64_t begin, int64_t end, {thread})"
             with text.block(head, "});"), text.block("for (int64_t row = begin; row < end; ++row)"):
                 self._call_row(text, names, outer)
@@ -132,120 +160,120 @@ class KernelPrinter:
         axes = {a: names.fresh(a.name) for a in kernel.rows}
         position = "row"
         if kernel.columns is not None:
-            position = "row / tiles" if outer else ""
+            position = "(row / tiles)"
             first = f"{axes[kernel.columns]}_first"
             text.line(f"const int64_t {first} = {'row % tiles' if outer else 'row'} * {self._id}_tile;")
-        arguments = []
+        arguments: list[str] = []
         moving = [a for a in outer if a.extent > 1]
         inner = prod(a.extent for a in moving)
         for number, axis in enumerate(moving):
             inner //= axis.extent
-            value = f"({position}) / {inner}" if inner > 1 else f"({position})"
+            value = f"{position} / {inner}" if inner > 1 else position
             value = f"{value} % {axis.extent}" if number else value
-            text.line(f"const int64_t {axes[axis]} = {value.replace('(row)', 'row')};")
+            text.line(f"const int64_t {axes[axis]} = {value};")
             arguments.append(axes[axis])
-        partial = ["partials[thread]"] if self._partials else []
         pointers = [variable_of(a) for a in self._outside]
+        partial = ["partials[thread]"] if self._crossing else []
         if kernel.columns is None:
             text.line(f"kernels::{self._id}_row({', '.join([*arguments, *pointers, *partial])});")
-            return
-        extent, tile = kernel.columns.extent, f"{self._id}_tile"
-        arguments.append(f"{axes[kernel.columns]}_first")
-        call = ", ".join([*arguments, *pointers, *partial])
-        with text.block(f"if ({axes[kernel.columns]}_first + {tile} <= {extent})"):
+        else:
+            first = f"{axes[kernel.columns]}_first"
+            self._call_tile(text, first, [*arguments, first, *pointers, *partial], kernel.columns.extent)
+
+    def _call_tile(self, text: Text, first: str, arguments: list[str], extent: int) -> None:
+        """Prints the call for a whole tile, and for the columns that are left over."""
+        tile, call = f"{self._id}_tile", ", ".join(arguments)
+        with text.block(f"if ({first} + {tile} <= {extent})"):
             text.line(f"if constexpr ({tile} <= {extent}) kernels::{self._id}_row<{tile}>({call});")
         with text.block("else"):
             text.line(f"if constexpr ({extent} % {tile} != 0) kernels::{self._id}_row<{extent} % {tile}>({call});")
 
-    # reductions that cross rows
 
-    def _partial(self, compute: Compute) -> Place:
-        how = compute.how
-        assert isinstance(how, Reduce)
-        kept = self._kept(compute)
-        operand = dtype_of(compute.body)
-        dtype = accumulator_dtype(how.kind, "float32" if operand in HALF else operand, True)
-        shape = tuple(a.extent for a in kept)
-        array = Array(compute.name, dtype, shape, contiguous(shape), "scratch")
-        return Place(array, f"partial.{identifier(compute.name)}")
+class InnerKernelPrinter(_KernelPrinter):
+    """Prints a kernel whose rows run one after the other, each stage's outermost loop in parallel."""
 
-    def _kept(self, compute: Compute) -> tuple[Axis, ...]:
-        assert isinstance(compute.how, Reduce)
-        stage = next(s for s in self._kernel.stages if compute in s.computes)
-        return tuple(a for a in (*self._kernel.rows, *stage.order) if a not in compute.how.axes)
+    def __init__(self, kernel: Kernel) -> None:
+        super().__init__(kernel)
+        self._split = {
+            c.name: partial_of(c, _kept(c, stage.order))
+            for stage in self._kernel.stages
+            if _is_parallel(stage)
+            for c in stage.computes
+            if isinstance(c.how, Reduce) and stage.order[0] in c.how.axes and c.name not in self._crossing
+        }
 
-    def _partial_struct(self, text: Text) -> None:
-        text.comment(f"What one thread of {self._id} has reduced over its rows.")
-        with text.block(f"struct alignas(64) {self._id}_partial", "};"):
-            for place in self._partials.values():
-                size = f"[{place.array.numel}]" if place.array.shape else ""
-                text.line(f"{held_type(place.array.dtype)} {_field(place)}{size};")
-            with text.block("void clear()"):
-                for compute in self._crossing:
-                    self._each(text, compute, lambda to, how, dtype: f"{to} = {combination(how.kind, dtype).start};")
-            with text.block(f"void add(const {self._id}_partial& other)"):
-                for compute in self._crossing:
-                    self._each(
-                        text,
-                        compute,
-                        lambda to, how, dtype: combination(how.kind, dtype).step.format(to=to, value=f"other.{to}"),
-                    )
-        text.line()
+    def print(self, text: Text) -> None:
+        """Adds the kernel's function to the text."""
+        kernel, names = self._kernel, self._names()
+        partials = {**self._crossing, **self._split}
+        if partials:
+            print_struct(text, self._id, tuple(partials.values()))
+        text.comment(kernel.doc or f"Kernel {kernel.name}.")
+        axes = {a: names.fresh(a.name) for a in kernel.rows}
+        places = {a.name: Place(a, variable_of(a)) for a in kernel.arrays if a.name not in self._shared}
+        with text.block(f"void {self._id}({', '.join(self._parameters())})"):
+            for array in kernel.arrays:
+                if array.place == "scratch" and array.name in places:
+                    declare_local(text, places[array.name])
+            text.line(f"const int64_t team = egg::parts({self._id}_split, {self._id}_threads);")
+            if partials:
+                print_memory(text, self._id)
+                print_clear(text, tuple(self._crossing.values()))
+            head, body = Hoisted(names), Text()
+            frame = Frame(self._id, kernel.rows, None, places, axes, head, partials)
+            for stage in kernel.stages:
+                self._stage(body, names, frame, stage)
+            self._rows(text, axes, [a for a in kernel.rows if a.extent > 1], (*head.text.lines, *body.lines))
+            self._ends(text, names)
 
-    def _each(self, text: Text, compute: Compute, statement: object) -> None:
-        place = self._partials[compute.name]
-        field = _field(place)
-        assert callable(statement)
-        if not place.array.shape:
-            text.line(statement(field, compute.how, place.array.dtype))
+    def _rows(self, text: Text, axes: dict[Axis, str], rows: list[Axis], lines: tuple[str, ...]) -> None:
+        if not rows:
+            text.line(*lines)
             return
-        body = statement(f"{field}[i]", compute.how, place.array.dtype)
-        text.line(f"for (int64_t i = 0; i < {place.array.numel}; ++i) {body}")
+        name = axes[rows[0]]
+        with text.block(f"for (int64_t {name} = 0; {name} < {rows[0].extent}; ++{name})"):
+            self._rows(text, axes, rows[1:], lines)
 
-    def _ends(self, text: Text, names: Names) -> None:
-        kernel = self._kernel
-        places = {a.name: Place(a, variable_of(a)) for a in kernel.arrays if a.place != "scratch"}
-        if self._partials:
-            text.line("for (int64_t thread = 1; thread < team; ++thread) partials[0].add(partials[thread]);")
-        for array in kernel.arrays:
-            if array.name in self._shared:
-                places[array.name] = Place(array, variable_of(array))
-                declare_local(text, places[array.name])
-        for compute in self._crossing:
-            self._end(text, names.child(), places, compute)
-        head, body = Hoisted(names), Text()
-        frame = Frame(self._id, (), None, places, {}, head, {})
-        for stage in kernel.tail:
-            StagePrinter(body, names, frame, stage).print()
-        text.line(*head.text.lines, *body.lines)
-
-    def _end(self, text: Text, names: Names, places: Mapping[str, Place], compute: Compute) -> None:
-        """Stores the combined result of a reduction that crosses rows."""
-        kept = [a for a in self._kept(compute) if a.extent > 1]
-        axes = {a: names.fresh(a.name) for a in kept}
-        partial = self._partials[compute.name]
-        total = replace(partial, variable=f"partials[0].{_field(partial)}")
-        point = Point(Scope(places, axes, None), names)
-        value = point.element(total, tuple(axis_index(a) for a in self._kept(compute)))
-        for store in compute.stores:
-            point.store(store, converted(value, total.array.dtype, compute.dtype), compute.dtype)
-        lines = [*point.before.lines, *point.inside.lines]
-        _nested(text, [f"for (int64_t {axes[a]} = 0; {axes[a]} < {a.extent}; ++{axes[a]})" for a in kept], lines)
+    def _stage(self, text: Text, names: Names, frame: Frame, stage: Stage) -> None:
+        partials = [self._split[c.name] for c in stage.computes if c.name in self._split]
+        if not stage.order:
+            if any(c.name in self._crossing for c in stage.computes):
+                text.line(f"{self._id}_partial& partial = partials[0];")
+            StagePrinter(text, names, frame, stage).print()
+            return
+        print_clear(text, partials)
+        extent = stage.order[0].extent
+        unit = 64 if len(stage.order) == 1 else 1
+        points = prod(a.extent for a in stage.order)
+        parts = "team" if _is_parallel(stage) and points > _CHUNK_POINTS // 2 else "1"
+        head = f"egg::for_parts({parts}, {extent}, {unit}, [&](int64_t begin, int64_t end, int64_t thread)"
+        shares = any(c.name in frame.partials for c in stage.computes)
+        if not shares:
+            head = head.replace("int64_t thread", "int64_t")
+        with text.block(head, "});"):
+            if shares:
+                text.line(f"{self._id}_partial& partial = partials[thread];")
+            StagePrinter(text, names, frame, stage, ("begin", "end")).print()
+        print_combine(text, partials)
+        for partial in partials:
+            print_end(text, names.child(), frame.places, frame.axes, partial)
 
 
-def written_arrays(kernel: Kernel) -> frozenset[str]:
-    """Returns the names of all arrays that the kernel stores to."""
-    stages = (*kernel.stages, *kernel.tail)
-    return frozenset(s.array for stage in stages for c in stage.computes for s in c.stores)
+def _is_parallel(stage: Stage) -> bool:
+    """Whether the outermost loop may be dealt to threads: nothing is scanned along it or keeps a position over it."""
+    if not stage.order:
+        return False
+    for compute in stage.computes:
+        match compute.how:
+            case Scan(axis=axis) if axis == stage.order[0]:
+                return False
+            case Reduce(kind="argmax" | "argmin", axes=axes) if stage.order[0] in axes:
+                return False
+            case _:
+                pass
+    return True
 
 
-def _field(place: Place) -> str:
-    return place.variable.removeprefix("partial.")
-
-
-def _nested(text: Text, heads: list[str], lines: list[str]) -> None:
-    if not heads:
-        text.line(*lines)
-        return
-    with text.block(heads[0]):
-        _nested(text, heads[1:], lines)
+def _kept(compute: Compute, loops: tuple[Axis, ...]) -> tuple[Axis, ...]:
+    assert isinstance(compute.how, Reduce)
+    return tuple(a for a in loops if a not in compute.how.axes)

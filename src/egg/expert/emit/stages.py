@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from math import prod
 
 from egg.expert.emit.dtypes import HALF, converted, held_type
+from egg.expert.emit.indices import contiguous
+from egg.expert.emit.partials import Partial
 from egg.expert.emit.point import Hoisted, Place, Point, Scope, dtype_of
 from egg.expert.emit.reductions import FLOAT_STEPS, accumulator_dtype, combination, extreme_start
 from egg.expert.emit.text import Names, Text, identifier
@@ -29,7 +31,7 @@ class Frame:
     places: Mapping[str, Place]
     axes: Mapping[Axis, str]
     head: Hoisted
-    partials: Mapping[str, Place]
+    partials: Mapping[str, Partial]
     """Where a reduction that crosses rows accumulates, by the name of its compute."""
 
 
@@ -66,8 +68,11 @@ class Accumulator:
 class StagePrinter:
     """Prints one stage into a text."""
 
-    def __init__(self, text: Text, names: Names, frame: Frame, stage: Stage) -> None:
+    def __init__(
+        self, text: Text, names: Names, frame: Frame, stage: Stage, span: tuple[str, str] | None = None
+    ) -> None:
         self._text = text
+        self._span = span
         self._names = names.child()
         self._frame = frame
         self._stage = stage
@@ -112,9 +117,10 @@ class StagePrinter:
 
     def _for(self, axis: Axis, reverse: bool = False) -> str:
         name = self._axes[axis]
+        begin, end = self._range(axis)
         if reverse:
-            return f"for (int64_t {name} = {axis.extent - 1}; {name} >= 0; --{name})"
-        return f"for (int64_t {name} = 0; {name} < {axis.extent}; ++{name})"
+            return f"for (int64_t {name} = {end} - 1; {name} >= {begin}; --{name})"
+        return f"for (int64_t {name} = {begin}; {name} < {end}; ++{name})"
 
     def _lanes(self, axis: Axis) -> None:
         scans = [c.how for c in self._stage.computes if isinstance(c.how, Scan) and c.how.axis == axis]
@@ -156,6 +162,8 @@ class StagePrinter:
         if axis == self._frame.columns:
             first = f"{self._axes[axis]}_first"
             return first, f"{first} + width"
+        if self._span is not None and axis == self._loops[0]:
+            return self._span
         return "0", str(axis.extent)
 
     def _lane_count(self) -> str:
@@ -328,13 +336,11 @@ class StagePrinter:
             point.store(store, converted(value, dtype, target), target)
 
     def _combine_partial(self, point: Point, compute: Compute, value: str, dtype: str | None = None) -> None:
-        how = compute.how
-        assert isinstance(how, Reduce)
-        place = self._frame.partials[compute.name]
-        kept = tuple(axis_index(a) for a in (*self._frame.rows, *self._stage.order) if a not in how.axes)
-        target = point.element(place, kept)
+        partial = self._frame.partials[compute.name]
+        place = partial.place
+        target = point.element(place, tuple(axis_index(a) for a in partial.kept))
         value = converted(value, dtype or dtype_of(compute.body), place.array.dtype)
-        point.inside.line(combination(how.kind, place.array.dtype).step.format(to=target, value=value))
+        point.inside.line(combination(partial.how.kind, place.array.dtype).step.format(to=target, value=value))
 
     # scans
 
@@ -379,11 +385,6 @@ def declare_local(text: Text, place: Place) -> None:
     text.line(
         f"{ctype}* __restrict {place.variable} = static_cast<{ctype}*>({owner}.at_least({count} * sizeof({ctype})));"
     )
-
-
-def contiguous(shape: Sequence[int]) -> tuple[int, ...]:
-    """Returns the row-major strides of a shape, in elements."""
-    return tuple(prod(shape[i + 1 :]) for i in range(len(shape)))
 
 
 def _reduced(compute: Compute) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from egg.expert.emit.dtypes import stored_type
 from egg.expert.emit.functions import functions_used
-from egg.expert.emit.kernels import KernelPrinter, knob_defaults, written_arrays
+from egg.expert.emit.kernels import knob_defaults, print_kernel, written_arrays
 from egg.expert.emit.point import pointer_type, variable_of
 from egg.expert.emit.text import Text, identifier
 from egg.expert.loops import Array, Kernel, Layout, Schedule
@@ -110,7 +110,7 @@ def _kernel(text: Text, kernel: Kernel, schedule: Schedule, defines: dict[str, S
             raise ValueError(f"schedule of {kernel.name}: {knob}={value!r}; C++ knobs are numbers or booleans")
         defines[f"{prefix}_{knob}"] = value
     printed = Text()
-    KernelPrinter(kernel).print(printed)
+    print_kernel(printed, kernel)
     code = printed.render()
     for knob, value in knob_defaults(kernel).items():
         name = f"{prefix}_{knob}"
