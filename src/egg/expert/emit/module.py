@@ -1,8 +1,8 @@
 """A candidate's file: standalone, for torch, apache-tvm-ffi, ninja and a C++ compiler alone.
 
-Top to bottom: what the file is and why (docstring), the schedule and its space, the kernels as C++, the reference's own
-class with its own constructor, the generated forward. The forward runs the kernels only for the calls they are made for,
-by a guard on plain facts; any other call goes to the reference's own forward.
+Top to bottom: what the file is and why (docstring), the schedule and its space, the kernels as C++, the reference's
+own class with its own constructor, the generated forward. It runs the kernels only for the calls they are made for, by a
+guard on plain facts; any other call goes to the reference's own forward.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from egg.expert.rewrites.building import Draft, Operand
 from egg.expert.rewrites.convolution import convolution
 from egg.expert.rewrites.matching import EXACT_FLOATS, Facts, argument, base
-from egg.schema.graph import Node, Ref
+from egg.schema.graph import Node, Ref, Symbol
 
 
 @dataclass(frozen=True)
@@ -90,4 +90,6 @@ def _shifted(draft: Draft, layer: Layer, bias: Ref | None, shift: Operand) -> Re
         return draft.binary("add", bias, shift)
     if isinstance(shift, Ref):
         return shift
-    return draft.call("aten.full.default", ((layer.channels,), shift), (layer.channels,))
+    made = draft.call("aten.full.default", ((layer.channels,), shift), (layer.channels,))
+    draft.nodes[-1] = draft.nodes[-1].updated(kwargs={"dtype": Symbol(kind="dtype", text=layer.dtype)})
+    return made

@@ -1,0 +1,99 @@
+"""A candidate's structure, rebuilt from the ids of the options that led to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import get_args, get_type_hints
+
+from egg.expert.groups import Grouping, group
+from egg.expert.ir import Library, Program
+from egg.expert.loops import Kernel, Layout, Schedule
+from egg.expert.lower import lower
+from egg.expert.rewrites.registry import apply_all, sites_of
+from egg.expert.schedule import schedule
+from egg.schema.device import Device
+from egg.schema.graph import Graph
+
+LEVELS = {"fuse.pointwise": "pointwise", "fuse.rows": "rows"}
+"""Moves that decide how much shares a kernel."""
+
+SWITCHES = {"loops.vector-axis": "vector", "scratch": "keep"}
+"""Moves `<move>=<value>` that set a field of the grouping."""
+
+LOOPS = "loops.matmul-as-rows"
+SPLIT = "loops.split-reduction"
+
+
+@dataclass(frozen=True)
+class Design:
+    """What is computed and how it is cut into kernels, before any number is chosen."""
+
+    graphs: tuple[Graph, ...]
+    """One a workload, rewritten."""
+    grouping: Grouping | None = None
+    """None: every operator stays a torch call."""
+
+    def program(self, workload: int) -> Program:
+        """Returns the tensor program of a workload."""
+        graph = self.graphs[workload]
+        if self.grouping is None:
+            calls = tuple(Library(node, "not lowered") for node in graph.nodes)
+            return Program(graph.inputs, calls, graph.returns, graph.mutations, graph.specs())
+        return lower(graph, {i.name: list(i.value) for i in graph.inputs if i.value is not None})
+
+    def layout(self, workload: int, program: Program, device: Device) -> Layout:
+        """Returns the steps of a workload. Kernel names are unique among the workloads."""
+        if self.grouping is None:
+            return Layout(tuple(s for s in program.statements if isinstance(s, Library)))
+        layout = group(program, self.grouping, device)
+        if workload == 0:
+            return layout
+        named = [replace(s, name=f"w{workload}_{s.name}") if isinstance(s, Kernel) else s for s in layout.steps]
+        return replace(layout, steps=tuple(named))
+
+
+def design_of(graphs: Sequence[Graph], structure: Sequence[str]) -> Design:
+    """Returns the design that a sequence of structure options gives. Raises ValueError for an unknown option."""
+    design = Design(tuple(graphs))
+    for option_id in structure:
+        design = apply_option(design, option_id)
+    return design
+
+
+def apply_option(design: Design, option_id: str) -> Design:
+    """Returns the design after one structure option: `move`, `move@node` or `move=value`."""
+    move, _, at = option_id.partition("@")
+    move, _, value = move.partition("=")
+    grouping = design.grouping or Grouping()
+    if move.startswith("algebra."):
+        return replace(design, graphs=tuple(_rewritten(g, move, at) for g in design.graphs))
+    if move in LEVELS:
+        level = "pointwise" if move == "fuse.pointwise" else "rows"
+        return replace(design, grouping=replace(grouping, level=level))
+    if move == LOOPS:
+        return replace(design, grouping=replace(grouping, loops=grouping.loops | {at}))
+    if move == SPLIT:
+        return replace(design, grouping=replace(grouping, mapping="inner"))
+    if move in SWITCHES and value in switch_values(move):
+        return replace(design, grouping=replace(grouping, **{SWITCHES[move]: value}))
+    raise ValueError(f"{option_id!r} is no structure option of the built-in author")
+
+
+def switch_values(move: str) -> tuple[str, ...]:
+    """Returns the values that a switch can have, the one that is in use unless set first."""
+    return tuple(get_args(get_type_hints(Grouping)[SWITCHES[move]]))
+
+
+def schedules(layout: Layout, device: Device) -> dict[str, Schedule]:
+    """Returns the first schedule of every kernel, by kernel."""
+    return {step.name: schedule(step, device) for step in layout.steps if isinstance(step, Kernel)}
+
+
+def _rewritten(graph: Graph, move: str, at: str) -> Graph:
+    if not at:
+        return apply_all(graph, move)
+    for rewrite, site in sites_of(graph, move):
+        if site.at == at:
+            return rewrite.apply(graph, site)
+    return graph
