@@ -1,50 +1,32 @@
-"""The winner's file with its numbers in it."""
+import ast
 
-from __future__ import annotations
+from egg.export.standalone import standalone
+from egg.testing import factories as make
 
-import pytest
+SOURCE = """import torch
 
-from egg.export.standalone import winner_source
-from egg.schema.candidate import Candidate, KnobSpec
-
-SOURCE = '''"""A candidate. SCHEDULE = {} in words is left alone."""
-import torch
-
-SCHEDULE = {
-    "k0.lanes": 8,
-    "k0.threads": 0,
+SCHEDULE: dict[str, int] = {
+    "threads": 1,
 }
-SCHEDULE_SPACE = {"k0.lanes": [8, 16], "k0.threads": [0, 1]}
+AFTER = 1
+"""
 
 
-class ModelNew(torch.nn.Module):
-    """Reads SCHEDULE."""
-'''
-SPACE = {
-    "k0.lanes": KnobSpec(choices=(8, 16), stage="tiling", principle_id="p", doc="d"),
-    "k0.threads": KnobSpec(choices=(0, 1), stage="mapping", principle_id="p", doc="d"),
-}
+def schedule_of(text: str) -> object:
+    names: dict[str, object] = {}
+    for statement in ast.parse(text).body:
+        if isinstance(statement, ast.Assign):
+            names[statement.targets[0].id] = ast.literal_eval(statement.value)
+    return names
 
 
-def candidate(source: str, **schedule: int) -> Candidate:
-    values = {f"k0.{knob}": value for knob, value in schedule.items()}
-    return Candidate(
-        language="cpp", source=source, schedule=values, schedule_space=SPACE, author="expert", rationale="r"
-    )
+def test_the_winning_numbers_are_written_into_the_literal() -> None:
+    knobs = {"threads": make.make_knob(choices=(1, 4)), "stream": make.make_knob(choices=(False, True))}
+    candidate = make.make_candidate(source=SOURCE, schedule={"threads": 4, "stream": True}, schedule_space=knobs)
+    text = standalone(candidate)
+    assert schedule_of(text) == {"SCHEDULE": {"threads": 4, "stream": True}, "AFTER": 1}
+    assert text.startswith("import torch\n")
 
 
-def test_numbers_are_written_back() -> None:
-    written = winner_source(candidate(SOURCE, lanes=16, threads=1))
-    assert written == SOURCE.replace('"k0.lanes": 8', "'k0.lanes': 16").replace('"k0.threads": 0', "'k0.threads': 1")
-    space: dict[str, object] = {}
-    exec(written, space)
-    assert space["SCHEDULE"] == {"k0.lanes": 16, "k0.threads": 1}
-
-
-def test_a_candidate_without_numbers_is_its_source() -> None:
-    assert winner_source(candidate("class ModelNew: ...\n")) == "class ModelNew: ...\n"
-
-
-def test_numbers_need_a_place() -> None:
-    with pytest.raises(ValueError, match="no literal SCHEDULE"):
-        winner_source(candidate("SCHEDULE = dict()\n", lanes=16))
+def test_without_a_schedule_the_file_stays_as_it_is() -> None:
+    assert standalone(make.make_candidate(source=SOURCE)) == SOURCE

@@ -1,39 +1,33 @@
-"""The winner as the file that a user takes away."""
+"""The winner as one Python file."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
 
 from egg.schema.candidate import Candidate
-from egg.schema.plan import ScheduleValue
+
+SCHEDULE = "SCHEDULE"
 
 
-def winner_source(candidate: Candidate) -> str:
-    """Returns the candidate's file with its numbers written into the `SCHEDULE` literal.
-
-    Raises ValueError where the candidate has numbers and the file no such literal.
-    """
+def standalone(candidate: Candidate) -> str:
+    """Returns the candidate's file with its schedule written into the literal `SCHEDULE`."""
     if not candidate.schedule:
         return candidate.source
     literal = _literal(candidate.source)
-    if literal is None:
-        raise ValueError(f"candidate {candidate.id} has a schedule, but its file defines no literal SCHEDULE")
     lines = candidate.source.splitlines(keepends=True)
-    first, last = literal.lineno - 1, literal.end_lineno or literal.lineno
-    return "".join((*lines[:first], _written(candidate.schedule), *lines[last:]))
+    entries = "".join(f"    {knob!r}: {value!r},\n" for knob, value in candidate.schedule.items())
+    text = f"{SCHEDULE} = {{\n{entries}}}\n"
+    if literal is None:
+        return f"{candidate.source.rstrip()}\n\n{text}"
+    return "".join([*lines[: literal.lineno - 1], text, *lines[literal.end_lineno :]])
 
 
-def _literal(source: str) -> ast.Assign | None:
+def _literal(source: str) -> ast.stmt | None:
+    """Returns the statement that assigns SCHEDULE at the top level of the file."""
     for statement in ast.parse(source).body:
-        match statement:
-            case ast.Assign(targets=[ast.Name(id="SCHEDULE")], value=ast.Dict()):
-                return statement
-            case _:
-                continue
+        targets = statement.targets if isinstance(statement, ast.Assign) else []
+        if isinstance(statement, ast.AnnAssign):
+            targets = [statement.target]
+        if any(isinstance(target, ast.Name) and target.id == SCHEDULE for target in targets):
+            return statement
     return None
-
-
-def _written(schedule: Mapping[str, ScheduleValue]) -> str:
-    knobs = "".join(f"    {knob!r}: {value!r},\n" for knob, value in schedule.items())
-    return f"SCHEDULE = {{\n{knobs}}}\n"
