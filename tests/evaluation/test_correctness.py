@@ -165,3 +165,18 @@ def test_infinities_of_the_reference_are_required(make_task: MakeTask, judge: Ju
 
 def test_nothing_to_compare_is_no_pass(make_task: MakeTask, judge: Judge) -> None:
     assert judge(make_task("return x * 2", "[torch.randn(0, 128)]"), model("return x * 2")).status is Status.REJECTED
+
+
+def test_a_tie_may_be_broken_either_way(make_task: MakeTask, judge: Judge) -> None:
+    task = make_task("return x.argmax(1)", "[torch.randint(0, 3, (32, 50)).float()]")
+    assert judge(task, model("return 49 - x.flip(1).argmax(1)")).status is Status.PASSED
+    assert judge(task, model("return x.argmin(1)")).status is Status.WRONG_VALUE
+    assert judge(task, model("return x.argmax(1).int()")).status is Status.WRONG_DTYPE
+    assert judge(task, model("return x.argmax(1) + 1000")).status is Status.WRONG_VALUE
+
+
+def test_a_scalar_that_nearly_cancels_may_be_summed_in_another_order(make_task: MakeTask, judge: Judge) -> None:
+    task = make_task("return F.layer_norm(x, (256,)).mean()", "[torch.randn(64, 256)]")
+    other = "return F.layer_norm(x, (256,)).flip(0).sum(0).sum() / x.numel()"
+    assert judge(task, model(other)).status is Status.PASSED
+    assert judge(task, model("return F.layer_norm(x, (256,)).mean() + 1e-6")).status is Status.WRONG_VALUE

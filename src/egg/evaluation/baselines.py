@@ -33,7 +33,7 @@ class Ladder:
         """Returns one rung. Raises UsageError for an unknown one; one that can't be built is unavailable."""
         if name not in RUNGS:
             raise UsageError(f"baseline {name!r}: choose one of {', '.join(RUNGS)}")
-        rung = self._crew.engage_reference(fresh=name != "eager")
+        rung = self._crew.engage_reference(fresh=False)
         folder = self._crew.exchange()
         try:
             return self._measure(eager, rung, name, folder)

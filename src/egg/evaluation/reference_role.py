@@ -78,10 +78,12 @@ class Operations:
         if extra := sorted(set(changed) - set(wanted)):
             return _fault(Mismatch("WRONG_VALUE", f"{extra[0]} was changed; the reference leaves it alone"))
         sent = {**draw.before(), **changed, **dict(walk(output, "output"))}
+        sources = [v for v in draw.before().values() if isinstance(v, torch.Tensor)]
+        sources += [e.value for e in wanted.values() if isinstance(e.value, torch.Tensor)]
         leaves: list[dict[str, Any]] = []
         for leaf, expected in wanted.items():
             with one_thread():
-                outcome = measure(leaf, sent[leaf], expected)
+                outcome = measure(leaf, sent[leaf], expected, sources)
             if isinstance(outcome, Measured) and 1 < outcome.excess < tolerance.SECOND_OPINION_WITHIN:
                 outcome = measure(leaf, sent[leaf], self._ready().reconsidered(draw, leaf, expected))
             if isinstance(outcome, Measured):

@@ -34,6 +34,9 @@ FLOAT64_FROM_FLOAT32 = 2.0**-29
 REFERENCE_ERROR_CAP = {"float64": 1e-6, "float32": 2e-2, "float16": 0.5, "bfloat16": 0.5}
 """Relative rms error of a reference above which the oracle did not compute the same thing, and is not used."""
 
+CANCELLED_EPS = 64.0
+"""Times eps and the largest input: an error of the reference that is believed however small its result is."""
+
 SECOND_OPINION_WITHIN = 100.0
 """A miss by less than this asks for the reference's error on nearby inputs before it is final."""
 
