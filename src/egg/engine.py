@@ -67,7 +67,8 @@ class _Loop:
         """Returns the state after run_finished.
 
         The first KeyboardInterrupt ends the search and goes on with the final measurements. One before attempt 0 is
-        stored, during the finals, or a second one is raised: the log is whole, and `resume` goes on from it.
+        stored, during the finals, or a second one is raised: the log is whole, and `resume` goes on from it, with the
+        search again where no final was stored yet.
         """
         interrupted = False
         while state.outcome is None:
@@ -123,8 +124,12 @@ class _Loop:
 
     def attempted(self, state: RunState) -> Attempt | None:
         """Returns the next attempt of the search, or None when the search is over."""
+        begin_s = self.machine.clock()
         plan = self.machine.planner.next(state, lambda parent: self.options(state, parent))
-        return None if plan is None else self.tried(state, plan, lambda: self.written(state, plan))
+        if plan is None:
+            return None
+        self.announce(state, plan)
+        return self.tried(state, plan, self.written(state, plan), begin_s)
 
     def repaired(self, state: RunState) -> Attempt | None:
         """Returns the repair of the last attempt, or None where it needs none or the debug agent steps back."""
@@ -136,18 +141,17 @@ class _Loop:
         candidate = self.machine.debug.repair(task, state.analyses, failed.candidate, failed.evaluation, failed.plan)
         if candidate is None or _attempt_of(state, candidate.id) is not None:
             return None
-        attempt = self.tried(state, plan, lambda: candidate, begin_s)
-        return attempt.updated(repaired_from=failed.candidate.id)
+        self.announce(state, plan)
+        return self.tried(state, plan, candidate, begin_s).updated(repaired_from=failed.candidate.id)
 
-    def tried(
-        self, state: RunState, plan: StagePlan, write: Callable[[], Candidate], begin_s: float | None = None
-    ) -> Attempt:
-        """Carries out `plan`. A program that was already tried is not run again: its evaluation counts for both."""
-        machine = self.machine
-        begin_s = machine.clock() if begin_s is None else begin_s
-        for listener in machine.listeners:
+    def announce(self, state: RunState, plan: StagePlan) -> None:
+        """Tells the listeners what is about to be done."""
+        for listener in self.machine.listeners:
             listener.on_plan(state, plan)
-        candidate = write()
+
+    def tried(self, state: RunState, plan: StagePlan, candidate: Candidate, begin_s: float) -> Attempt:
+        """Returns what came of a plan. A program that was tried before is not run again: its evaluation serves."""
+        machine = self.machine
         earlier = _attempt_of(state, candidate.id)
         if earlier is not None:
             return _repeated(earlier, plan, candidate, machine.clock() - begin_s)
