@@ -53,7 +53,7 @@ class Step:
     measured_effect: float | None
     """Speedup over the parent, by the search tier's timings; None for the reference."""
     others: tuple[Attempt, ...]
-    """What else was tried from the same parent."""
+    """What else was tried from here."""
 
 
 @dataclass(frozen=True)
@@ -233,14 +233,11 @@ def _steps(state: RunState, winner: Attempt | None) -> tuple[Step, ...]:
         path.append(at)
         at = first.get(at.plan.parent_id) if at.plan.parent_id else None
     path.reverse()
-    return tuple(_step(state.attempts, parent, attempt) for parent, attempt in zip((None, *path), path, strict=False))
+    taken = {attempt.plan.index for attempt in path}
+    return tuple(_step(state.attempts, parent, at, taken) for parent, at in zip((None, *path), path, strict=False))
 
 
-def _step(attempts: Sequence[Attempt], parent: Attempt | None, attempt: Attempt) -> Step:
-    if parent is None:
-        return Step(attempt, None, ())
-    measured = attempt.effect / parent.effect if attempt.effect and parent.effect else None
-    others = tuple(
-        a for a in attempts if a.plan.parent_id == parent.candidate.id and a.plan.index != attempt.plan.index
-    )
-    return Step(attempt, measured, others)
+def _step(attempts: Sequence[Attempt], parent: Attempt | None, attempt: Attempt, taken: set[int]) -> Step:
+    measured = attempt.effect / parent.effect if parent and attempt.effect and parent.effect else None
+    others = [a for a in attempts if a.plan.parent_id == attempt.candidate.id and a.plan.index not in taken]
+    return Step(attempt, measured, tuple(others))
