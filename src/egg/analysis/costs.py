@@ -20,6 +20,8 @@ class Totals:
     flops: int
     min_bytes: int
     arithmetic_intensity: float
+    memory_ms: float
+    """Time for `min_bytes` alone; no rewrite goes below it, while algebra may remove FLOPs."""
     floor_ms: float
     bound: Bound
 
@@ -43,7 +45,7 @@ def total_costs(graph: Graph, ops: Sequence[OpCost], device: Device) -> Totals:
     floor_ms = max(memory_ms, compute_ms)
     launches = sum(class_of(node.op) != "view" for node in graph.nodes)
     bound = _bound(memory_ms, compute_ms, launches * device.launch_us / 1e3)
-    return Totals(flops, moved, flops / moved if moved else 0.0, floor_ms, bound)
+    return Totals(flops, moved, flops / moved if moved else 0.0, memory_ms, floor_ms, bound)
 
 
 def dtype_of(node: Node) -> str:

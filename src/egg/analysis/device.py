@@ -54,7 +54,7 @@ def cached_device(folder: Path, clock: Clock = time.perf_counter) -> Device:
             except ValidationError:
                 pass  # cut short or of another version: measure again
         device = measure_device(clock)
-        scratch = path.with_suffix(f".{os.getpid()}")
+        scratch = path.with_suffix(".tmp")
         scratch.write_text(device.model_dump_json(indent=2))
         scratch.replace(path)
     return device

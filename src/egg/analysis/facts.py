@@ -59,11 +59,12 @@ def _total_facts(ops: Sequence[OpCost], totals: Totals, device: Device) -> dict[
     return {
         "bound": totals.bound,
         "floor_us": totals.floor_ms * 1e3,
+        "memory_floor_us": totals.memory_ms * 1e3,
         "flops": totals.flops,
         "min_bytes": totals.min_bytes,
         "traffic_bytes": sum(op.bytes for op in ops),
         "arithmetic_intensity": totals.arithmetic_intensity,
-        "launch_share": launch_us / (launch_us + work_us) if ops else 0.0,
+        "launch_share": launch_us / (launch_us + work_us) if launch_us else 0.0,
         "library_flops_share": _share(ops),
     }
 
