@@ -50,7 +50,10 @@ def _define(define: Define, known: Values) -> torch.Tensor:
     grids = {
         a: torch.arange(a.extent).reshape((1,) * n + (-1,) + (1,) * (len(loops) - n - 1)) for n, a in enumerate(loops)
     }
-    body = _expr(define.body, grids, known, torch.ones((), dtype=torch.bool))
+    if 0 in shape:  # no element is computed, so none may be read
+        body = torch.zeros(shape, dtype=_dtype(define.body.dtype))
+    else:
+        body = _expr(define.body, grids, known, torch.ones((), dtype=torch.bool))
     assert body.dtype == _dtype(define.body.dtype), (define.body, body.dtype)
     full = body.expand(shape)
     match define.how:
@@ -139,7 +142,7 @@ def _read(value: torch.Tensor, at: list[torch.Tensor], active: torch.Tensor) -> 
         wrong = ((index < 0) | (index >= extent)) & active
         assert not bool(wrong.any()), f"index out of range({extent})"
         inside.append(index.clamp(0, max(extent - 1, 0)))
-    if value.numel() == 0 and all(i.numel() for i in inside):
+    if value.numel() == 0:
         return torch.zeros((), dtype=value.dtype)
     return value[tuple(inside)]
 

@@ -87,7 +87,7 @@ def _guard(bounds: tuple[Bound, ...], body: Expr, other: Expr) -> Expr:
     kept: list[Bound] = []
     for bound in bounds:
         low, high = bound.index.bounds()
-        if high < bound.low or low >= bound.high:
+        if bound.low >= bound.high or high < bound.low or low >= bound.high:
             return other
         if low < bound.low or high >= bound.high:
             kept.append(bound)

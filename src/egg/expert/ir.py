@@ -75,7 +75,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class Guard:
-    """`body` where all bounds hold, else `other`. Elsewhere `body` is not evaluated: its loads may be out of range there."""
+    """`body` where all bounds hold, else `other`. Only one is evaluated: the loads of the other may be out of range."""
 
     bounds: tuple[Bound, ...]
     body: Expr

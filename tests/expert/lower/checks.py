@@ -1,9 +1,10 @@
-"""Holds the lowered program of a module against the module itself."""
+"""Holds the lowered program of a module, or of many functions at once, against PyTorch itself."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -20,55 +21,64 @@ from egg.schema.graph import tree_refs
 EPSILON = {torch.float64: 2.0**-52, torch.float32: 2.0**-23, torch.bfloat16: 2.0**-7, torch.float16: 2.0**-10}
 
 
-class Function(nn.Module):
-    """A module that calls a function of tensors."""
+class Functions(nn.Module):
+    """A module that calls functions of the same tensors and returns all results, so that one export serves many."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, functions: Mapping[str, Callable[..., Any]]) -> None:
         super().__init__()
-        self.function = function
+        self.functions = functions
 
     def forward(self, *args: torch.Tensor) -> Any:
-        return self.function(*args)
+        return tuple(f(*args) for f in self.functions.values())
 
 
 def check(
-    subject: nn.Module | Callable[..., Any], *args: Any, library: tuple[str, ...] = (), ulps: float = 16
+    subject: nn.Module | Callable[..., Any] | Mapping[str, Callable[..., Any]],
+    *args: Any,
+    library: tuple[str, ...] = (),
+    ulps: float = 16,
 ) -> Program:
     """Returns the simplified program after comparing it, and the plain one, with the eager module.
 
     `library` names the operators that are expected to stay whole. Floating outputs may differ by `ulps` of the output's
     dtype at its largest magnitude.
     """
-    module = subject if isinstance(subject, nn.Module) else Function(subject)
+    functions = subject if isinstance(subject, Mapping) else {"function": subject}
+    module = subject if isinstance(subject, nn.Module) else Functions(functions)
     eager = copy.deepcopy(module)
-    graph = graph_for(module, *args)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PyTorch's advice about its own functions
+        graph = graph_for(module, *args)
+        with torch.no_grad():
+            returned = eager(*args)
+    named = returned if isinstance(subject, nn.Module) else dict(zip(functions, returned, strict=True))
+    expected = [(pytree.keystr(p), t) for p, t in pytree.tree_leaves_with_path(named) if isinstance(t, torch.Tensor)]
     plain = lower(graph)
-    assert tuple(s.node.op for s in plain.statements if isinstance(s, Library)) == library, [
-        (s.node.op, s.reason) for s in plain.statements if isinstance(s, Library)
-    ]
+    whole = [(s.node.op, s.reason) for s in plain.statements if isinstance(s, Library)]
+    assert tuple(op for op, _ in whole) == library, whole
     values = values_for(graph, module, *args)
-    with torch.no_grad():
-        expected = [t for t in pytree.tree_leaves(eager(*args)) if isinstance(t, torch.Tensor)]
     state = dict(eager.named_parameters()) | dict(eager.named_buffers())
     paths = {i.name: str(i.path[0]) for i in graph.inputs if i.kind != "input"}
     simple = simplify(plain)
     for program in (plain, simple):
         known = interpret(program, values)
-        for name, want in zip(tree_refs(program.returns), expected, strict=True):
-            assert_close(known[name], want, ulps)
+        for ref, (name, want) in zip(tree_refs(program.returns), expected, strict=True):
+            assert_close(name, known[ref], want, ulps)
         for mutation in program.mutations:
-            assert_close(known[mutation.value], state[paths[mutation.target]], ulps)
+            assert_close(mutation.target, known[mutation.value], state[paths[mutation.target]], ulps)
     return simple
 
 
-def assert_close(got: torch.Tensor, want: torch.Tensor, ulps: float) -> None:
+def assert_close(name: str, got: torch.Tensor, want: torch.Tensor, ulps: float) -> None:
     """Checks shape, dtype and values; non-finite elements must agree exactly."""
-    assert got.shape == want.shape
-    assert got.dtype == want.dtype
+    assert got.shape == want.shape, name
+    assert got.dtype == want.dtype, name
     if not want.is_floating_point():
-        assert torch.equal(got, want), (got, want)
+        assert torch.equal(got, want), (name, got, want)
         return
     finite = want[want.isfinite()].double()
     scale = float(finite.abs().max()) if finite.numel() else 0.0
     bound = ulps * EPSILON[want.dtype]
-    torch.testing.assert_close(got, want, rtol=bound, atol=bound * max(scale, 1e-30), equal_nan=True)
+    torch.testing.assert_close(
+        got, want, rtol=bound, atol=bound * max(scale, 1e-30), equal_nan=True, msg=lambda text: f"{name}: {text}"
+    )

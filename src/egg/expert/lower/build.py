@@ -87,20 +87,24 @@ class Build:
         how = Scan(kind, axes[dim])
         return self._define(Define(name, axes, dtype, x.at(_indices(axes)), how, (self._node.name,)))
 
-    def fetch(self, x: Elements, at: Indices, extent: int, wrap: bool = False) -> Index:
-        """Returns the integer `x[at]` as an index into `extent` elements."""
+    def index_source(self, x: Elements) -> Elements:
+        """Returns integers that `fetch` can read: `x` itself where it is a view of a stored tensor, else defined."""
         if x.dtype not in INTEGER:
             raise Unsupported(f"an index of dtype {x.dtype}")
-        element = _uncast(x.at(at))
-        match element:
+        at = _indices(_axes(f"{self._node.name}_probe", "i", x.shape))
+        return x if _fetchable(_uncast(x.at(at))) else self.let("index", x)
+
+    def fetch(self, x: Elements, at: Indices, extent: int, wrap: bool = False) -> Index:
+        """Returns the integer `x[at]` of an `index_source` as an index into `extent` elements."""
+        match _uncast(x.at(at)):
             case Load(source=source, at=inner):
                 return fetch_index(Fetch(source, inner, extent, wrap))
-            case Position(index=index) if index.bounds()[0] >= 0:
+            case Position(index=index):
                 return index
             case Constant(value=value):
                 return constant(int(value) + extent if wrap and value < 0 else int(value))
-            case _:
-                return self.fetch(self.let("index", x), at, extent, wrap)
+            case other:
+                raise ValueError(f"{other} is not an index source")
 
     def finish(self, results: Sequence[Elements | None]) -> list[Define]:
         """Returns all definitions of the node, with those results defined that are not yet."""
@@ -142,6 +146,16 @@ def _axes(name: str, letter: str, shape: Sequence[int]) -> tuple[Axis, ...]:
 
 def _indices(axes: Sequence[Axis]) -> Indices:
     return tuple(map(axis_index, axes))
+
+
+def _fetchable(expr: Expr) -> bool:
+    match expr:
+        case Load() | Constant():
+            return True
+        case Position(index=index):
+            return index.bounds()[0] >= 0
+        case _:
+            return False
 
 
 def _uncast(expr: Expr) -> Expr:

@@ -182,7 +182,7 @@ def guard_expr(bounds: Sequence[Bound], body: Expr, other: Expr) -> Expr:
     kept: list[Bound] = []
     for bound in bounds:
         low, high = bound.index.bounds()
-        if high < bound.low or low >= bound.high:
+        if bound.low >= bound.high or high < bound.low or low >= bound.high:
             return other
         if low < bound.low or high >= bound.high:
             kept.append(bound)
