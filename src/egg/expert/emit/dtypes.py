@@ -95,8 +95,6 @@ def _packed(number: float, code: str) -> float:
 
 
 def _shortest_float32(number: float) -> str:
-    for digits in range(1, 10):
-        text = f"{number:.{digits}g}"
-        if _packed(float(text), "f") == number:
-            break
+    texts = (f"{number:.{digits}g}" for digits in range(1, 10))
+    text = next(t for t in texts if _packed(float(t), "f") == number)
     return text if any(mark in text for mark in ".e") else f"{text}.0"

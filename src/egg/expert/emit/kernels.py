@@ -22,7 +22,7 @@ from egg.expert.ir import Reduce, Scan
 from egg.expert.loops import Compute, Kernel, Stage
 from egg.schema.plan import ScheduleValue
 
-_CHUNK_POINTS = 32 * 1024
+_CHUNK_POINTS = 64 * 1024
 
 
 def knob_defaults(kernel: Kernel) -> dict[str, ScheduleValue]:
