@@ -42,6 +42,9 @@ def _knobs(kernel: Kernel, device: Device) -> Iterable[tuple[str, ScheduleValue,
     elif any(stage.order for stage in kernel.stages):
         yield "lanes", _first_lanes(kernel, device), _lanes(kernel)
     rows = row_units(kernel, tile)
+    if kernel.mapping == "inner" and device.cores > 1:
+        yield "split", 0, _split(device)
+        return
     if rows < 2 or device.cores < 2:
         return
     small = serial_ms(kernel, device) < _WAKE_MS
@@ -70,6 +73,15 @@ def _threads(device: Device, small: bool) -> KnobSpec:
         stage="mapping",
         principle_id="small-work-few-threads" if small else "use-every-core",
         doc="threads that share the rows; 0 takes all",
+    )
+
+
+def _split(device: Device) -> KnobSpec:
+    return KnobSpec(
+        choices=(1, 0, 2 * device.cores, 4 * device.cores),
+        stage="mapping",
+        principle_id="split-when-rows-are-few",
+        doc="parts of a row that run in parallel; 0 makes one for each core",
     )
 
 

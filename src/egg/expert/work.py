@@ -11,11 +11,18 @@ _WEIGHTS = {
     **dict.fromkeys(("div", "reciprocal", "sqrt", "rsqrt", "fmod", "remainder", "floor_divide", "trunc_divide"), 4),
     **dict.fromkeys(("exp", "exp2", "log", "log2", "log10", "sin", "cos"), 10),
     **dict.fromkeys(("expm1", "log1p", "sigmoid", "tanh", "erf", "erfc", "tan", "sinh", "cosh"), 16),
+    **dict.fromkeys(("gelu", "silu", "mish", "softplus", "elu", "selu"), 20),
+    **dict.fromkeys(("softmax", "log_softmax", "logsumexp", "cross_entropy_loss", "layer_norm", "group_norm"), 24),
     **dict.fromkeys(("asin", "acos", "atan", "atan2", "asinh", "acosh", "atanh", "pow"), 24),
 }
 """Cost of an operator against one addition, vectorised. What is not named costs 1."""
 
 HALF_DTYPES = frozenset(("float16", "bfloat16"))
+
+
+def op_flops(op: str) -> int:
+    """Returns the work of one scalar operator, in additions."""
+    return _WEIGHTS.get(op, 1)
 
 
 def flops(expr: Expr) -> int:
@@ -24,7 +31,7 @@ def flops(expr: Expr) -> int:
     for part in walk(expr):
         match part:
             case Apply(op=op):
-                total += _WEIGHTS.get(op, 1)
+                total += op_flops(op)
             case Cast(arg=arg, dtype=dtype):
                 total += int(dtype in HALF_DTYPES or arg.dtype in HALF_DTYPES)
             case Guard(bounds=bounds):

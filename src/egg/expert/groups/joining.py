@@ -19,8 +19,8 @@ from egg.expert.work import flops
 
 _CLONE_SHARE = 0.5
 """Largest work of a repeated producer against the work of its readers."""
-_SERIAL_POINTS = 16 * 1024
-"""Work that one thread finishes before a second one would be awake: it may be a kernel without rows."""
+_ROWLESS_SHARE = 1 / 16
+"""Smallest size of a reduction to one value against its readers, for the two to share one kernel without rows."""
 _SHORTEST_INNER = 16
 """Points of a row, at least, where a pointwise group gives up rows to evaluate something once for each of them."""
 
@@ -115,9 +115,11 @@ def _worthwhile(first: Group, second: Group, joined: Group, limit_bytes: int) ->
             return False
         kept_all = not loses and len(joined.rows) == len(first.rows)
         return kept_all or joined.scratch_bytes() <= limit_bytes
-    if first.rows or max(first.points, second.points) <= _SERIAL_POINTS:
-        return not first.rows
-    return second.is_plain and not any(nest.kept for nest in second.nests)
+    if first.rows or (second.rows and not second.is_plain):
+        return False
+    if first.is_plain:
+        return not second.rows
+    return first.points >= second.points * _ROWLESS_SHARE
 
 
 def _join_tail(first: Group, second: Group) -> Group | None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import prod
+from typing import Literal
 
 from egg.expert.groups.axes import merged, vectorised
 from egg.expert.groups.grouping import Grouping
 from egg.expert.groups.naming import kernel_doc, kernel_name, with_short_loops
 from egg.expert.groups.opening import open_rows
 from egg.expert.groups.rows import Group
-from egg.expert.groups.sharing import aligned, with_shared_parts
+from egg.expert.groups.sharing import aligned, with_shared_parts, without_repeats
 from egg.expert.groups.stages import Staged, Stager, dense
 from egg.expert.ir import loads
 from egg.expert.loops import Array, Kernel
@@ -19,6 +21,9 @@ from egg.schema.graph import TensorSpec
 
 _SCRATCH_SHARE = 0.5
 """Share of a core's second-level cache that row scratch may take."""
+
+_SHARED_ROW_POINTS = 32 * 1024
+"""Points of a row, at least, for several threads to share it."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +45,7 @@ class Context:
 
 def kernel_of(group: Group, number: int, written: frozenset[str], context: Context) -> tuple[Kernel, frozenset[str]]:
     """Returns the kernel of a group, and the names of values that only this kernel passes through memory."""
-    group = open_rows(aligned(group))
+    group = open_rows(without_repeats(aligned(group), written))
     if context.choice.keep != "recompute":
         group = with_shared_parts(group, context.scratch_limit_bytes)
     staged = Stager(group, written, context.choice.keep, context.scratch_limit_bytes).run()
@@ -52,7 +57,18 @@ def kernel_of(group: Group, number: int, written: frozenset[str], context: Conte
         arrays=_arrays(group, staged, written, context),
     )
     kernel = with_short_loops(merged(vectorised(kernel, context.choice.vector)))
-    return replace(kernel, doc=kernel_doc(kernel)), staged.spilled
+    return replace(kernel, mapping=_mapping(kernel, context), doc=kernel_doc(kernel)), staged.spilled
+
+
+def _mapping(kernel: Kernel, context: Context) -> Literal["rows", "inner"]:
+    """Returns what runs in parallel: the rows, unless they are fewer than cores and long enough to be shared."""
+    if kernel.columns is not None or not any(stage.order for stage in kernel.stages):
+        return "rows"
+    if context.choice.mapping != "auto":
+        return context.choice.mapping
+    rows = prod(a.extent for a in kernel.rows)
+    longest = max(prod(a.extent for a in stage.order) for stage in kernel.stages)
+    return "inner" if rows < context.device.cores and longest >= _SHARED_ROW_POINTS else "rows"
 
 
 def _arrays(group: Group, staged: Staged, written: frozenset[str], context: Context) -> tuple[Array, ...]:

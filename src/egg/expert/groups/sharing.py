@@ -10,7 +10,7 @@ from egg.expert.groups.matching import same_data
 from egg.expert.groups.nests import Nest, indices
 from egg.expert.groups.rows import Group
 from egg.expert.index import Axis, Index
-from egg.expert.ir import Apply, Cast, Expr, Guard, Load, children
+from egg.expert.ir import Apply, Cast, Expr, Guard, Load, children, rewrite
 from egg.expert.work import flops
 from egg.schema.graph import DTYPE_BYTES
 
@@ -43,6 +43,27 @@ def _inner_step(index: Index, rows: tuple[Axis, ...]) -> tuple[Axis, int] | None
         return None
     atom, coef = inner[0]
     return (atom, coef) if isinstance(atom, Axis) else None
+
+
+def without_repeats(group: Group, stored: frozenset[str]) -> Group:
+    """Returns the group without definitions that another one equals; `stored` names values that have to stay."""
+    first: dict[object, str] = {}
+    same: dict[str, str] = {}
+    nests: list[Nest] = []
+    for nest in group.nests:
+        body = rewrite(nest.body, lambda load: replace(load, source=same.get(load.source, load.source)), lambda i: i)
+        nest = replace(nest, body=body) if same else nest
+        key = (nest.body, nest.how, nest.factors, nest.dtype, nest.shape)
+        other = first.setdefault(key, nest.name)
+        if (
+            other != nest.name
+            and nest.name not in stored
+            and (other in group.crossing) == (nest.name in group.crossing)
+        ):
+            same[nest.name] = other
+        else:
+            nests.append(nest)
+    return replace(group, nests=tuple(nests), crossing=group.crossing - same.keys())
 
 
 def with_shared_parts(group: Group, scratch_limit_bytes: int) -> Group:

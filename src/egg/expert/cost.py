@@ -1,0 +1,131 @@
+"""Predicted milliseconds: of a layout with its schedules, and of the graph run operator by operator.
+
+Both go by the same model, so that their ratio is a predicted speedup: each step takes the longer of moving its bytes
+and computing, plus what starting it costs. The model orders candidates; measurements decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+
+from egg.expert.groups.axes import accesses
+from egg.expert.loops import Kernel, Layout, Schedule, Stage, Step
+from egg.expert.rewrites.costs import node_bytes, node_flops
+from egg.expert.rewrites.matching import Facts, base
+from egg.expert.schedule import row_units
+from egg.expert.work import op_flops, stage_flops
+from egg.schema.device import Device
+from egg.schema.graph import DTYPE_BYTES, Graph, Node, node_refs
+
+NATIVE_CALL_SHARE = 0.3
+"""Cost of a native call of several kernels against that of a library operator."""
+TEAM_US = 4.0
+"""Cost of starting and ending a team of threads."""
+_ONE_THREAD_SHARE = 0.6
+"""Share of the memory bandwidth that one thread reaches."""
+_SCATTER_FLOPS = 6
+"""Work of one element that a vectorised loop has to gather or scatter, in additions."""
+_PASSES = {"layer_norm": 3, "batch_norm": 3, "group_norm": 3, "instance_norm": 3, "softmax": 2, "log_softmax": 2}
+"""Times that a library operator goes over its input when that does not fit the caches."""
+
+
+def predict_ms(layout: Layout, schedules: Mapping[str, Schedule], graph: Graph, device: Device) -> float:
+    """Returns milliseconds for one call of all steps, one after the other; `graph` is what was lowered."""
+    facts = Facts(graph)
+    total_ms, previous = 0.0, None
+    for step in layout.steps:
+        total_ms += step_ms(step, schedules, facts, device)
+        if isinstance(step, Kernel) and not isinstance(previous, Kernel):
+            total_ms += NATIVE_CALL_SHARE * device.launch_us * 1e-3
+        previous = step
+    return max(total_ms, 1e-6)
+
+
+def step_ms(step: Step, schedules: Mapping[str, Schedule], facts: Facts, device: Device) -> float:
+    """Returns milliseconds for one kernel or library call; that of a library call includes starting it."""
+    if isinstance(step, Kernel):
+        return _kernel_ms(step, schedules.get(step.name, Schedule()), device)
+    return predict_library_ms(step.node, facts, device)
+
+
+def predict_library_ms(node: Node, facts: Facts, device: Device) -> float:
+    """Returns milliseconds for one operator as a library call; 0 for a view.
+
+    An operator that reads values the graph does not have is judged by what it writes.
+    """
+    if not all(name in facts.specs for name in node_refs(node)):
+        written = sum(v.spec.bytes for v in node.outputs if v.spec is not None)
+        return device.launch_us * 1e-3 + moving_ms(2 * written, device)
+    moved = node_bytes(facts, node)
+    if not moved:
+        return 0.0
+    name = base(node)
+    out = node.outputs[0].spec
+    largest = max((facts.specs[n].numel for n in node_refs(node)), default=0)
+    flops = max(node_flops(facts, node), 2 * op_flops(name) * max(largest, out.numel if out is not None else 0))
+    moved *= 1 if _fits(moved, device) else _PASSES.get(name, 1)
+    dtype = out.dtype if out is not None else "float32"
+    return device.launch_us * 1e-3 + max(moving_ms(moved, device), flops / (_peak_tflops(dtype, device) * 1e9))
+
+
+def predict_reference_ms(graph: Graph, device: Device) -> float:
+    """Returns milliseconds for the graph run as it stands, one library call a node."""
+    facts = Facts(graph)
+    return max(sum(predict_library_ms(node, facts, device) for node in graph.nodes), 1e-6)
+
+
+def moving_ms(moved_bytes: float, device: Device, threads: int = 0) -> float:
+    """Returns milliseconds for so many bytes, from memory or, where they fit, from the caches."""
+    if _fits(moved_bytes, device):
+        share = threads / device.cores if threads else 1.0
+        return moved_bytes / (device.cache_gbps * share * 1e6)
+    share = _ONE_THREAD_SHARE if threads == 1 and device.cores > 1 else 1.0
+    return moved_bytes / (device.copy_gbps * share * 1e6)
+
+
+def _kernel_ms(kernel: Kernel, schedule: Schedule, device: Device) -> float:
+    threads = _threads(kernel, schedule, device)
+    rows = prod(a.extent for a in kernel.rows)
+    work = rows * sum(stage_flops(s) + _scatter_flops(kernel, s) for s in kernel.stages)
+    dtype = "float64" if any(a.dtype == "float64" for a in kernel.arrays) else "float32"
+    compute_ms = work / (_peak_tflops(dtype, device) * 1e9 / 2) * device.cores / threads
+    starting_ms = TEAM_US * 1e-3 if threads > 1 else 0.0
+    return starting_ms + max(moving_ms(_moved_bytes(kernel, device), device, threads), compute_ms)
+
+
+def _threads(kernel: Kernel, schedule: Schedule, device: Device) -> int:
+    if kernel.mapping == "inner":
+        return min(int(schedule.values.get("split", 0)) or device.cores, device.cores)
+    tile, grain = int(schedule.values.get("tile", 1)), int(schedule.values.get("grain", 1))
+    chunks = -(-row_units(kernel, tile) // max(grain, 1))
+    wanted = int(schedule.values.get("threads", 0)) or device.cores
+    return max(1, min(chunks, wanted, device.cores))
+
+
+def _moved_bytes(kernel: Kernel, device: Device) -> float:
+    """Returns the bytes between memory and caches: every array once, but once a stage where a row is too long."""
+    rows = max(prod(a.extent for a in kernel.rows), 1)
+    sizes = {a.name: a.numel * DTYPE_BYTES[a.dtype] for a in kernel.arrays if a.place != "scratch"}
+    total = sum(sizes.values())
+    if total / rows <= device.l2_bytes:
+        return total
+    long_stages = sum(1 for s in kernel.stages if s.order and accesses(kernel, s))
+    return total * max(1.0, long_stages / 2)
+
+
+def _scatter_flops(kernel: Kernel, stage: Stage) -> int:
+    """Returns the extra work of a stage, for one row, of accesses that the vectorised loop has to take one by one."""
+    lane = kernel.columns or (stage.order[-1] if stage.order else None)
+    if lane is None:
+        return 0
+    scattered = sum(1 for a in accesses(kernel, stage) if a.offset.coefficient(lane) not in (0, 1))
+    return scattered * _SCATTER_FLOPS * prod(a.extent for a in stage.order)
+
+
+def _fits(moved_bytes: float, device: Device) -> bool:
+    return moved_bytes <= device.l3_bytes + device.cores * device.l2_bytes
+
+
+def _peak_tflops(dtype: str, device: Device) -> float:
+    return device.peak_tflops.get(dtype) or device.peak_tflops.get("float32", 0.05)
