@@ -84,14 +84,15 @@ def test_a_native_entry_gives_a_box_for_each_of_its_kernels() -> None:
         'CPP = """\nnamespace kernels {\n\n// Sums a row.\n// Twice.\nvoid k0_row(int64_t i, float* x) {\n}\n\n'
         "// Runs k0_row over all rows.\nvoid k0(float* x) {\n}\n\n}\n"
         'void run0(const float* x, float* y) {\n  kernels::k0(x);\n  kernels::k1(y);\n}\n"""\n'
-        "class ModelNew:\n    def forward(self, x):\n        y = torch.mm(x, x)\n        LIB.run0(x, torch.empty(3))\n"
+        "class ModelNew:\n    def forward(self, x):\n        return torch.slow(x)\n\n"
+        "    def _forward_default(self, x):\n        y = torch.mm(x, x)\n        LIB.run0(x, torch.empty(3))\n"
         "        return torch.ops.aten.sort.stable(y)\n"
     )
     boxes = candidate_boxes(make.make_candidate(source=source))
     assert [(b.name, b.kind, b.sources) for b in boxes] == [
         ("mm", "library", ()), ("k0", "kernel", (0,)), ("k1", "kernel", (1,)), ("sort", "library", (2,)),
     ]  # fmt: skip
-    assert boxes[1].details == ("Sums a row. Twice.",)
+    assert boxes[1].details == ("Sums a row.", "Twice.")
 
 
 def test_a_source_that_does_not_parse_gives_no_boxes() -> None:
