@@ -1,14 +1,16 @@
+import re
 from pathlib import Path
 
 import pytest
 
 from egg.errors import UsageError
-from egg.knowledge.loader import load_file, load_folder, load_principles, parse_predicate
+from egg.knowledge.loader import builtin_folder, load_file, load_folder, load_principles, parse_predicate
 from egg.schema.principle import STAGES
 
 STRUCTURE_MOVES = {
     "fuse.pointwise", "fuse.rows", "fuse.epilogue", "fuse.all", "algebra.reduce-linear", "algebra.reduce-conv",
     "algebra.fold-batch-norm", "algebra.merge-scale-bias", "algebra.fold-constants", "algebra.dead-and-duplicate",
+    "algebra.reassociate", "algebra.compose-pools", "algebra.absorb-transpose",
     "loops.online-softmax", "loops.matmul-as-rows", "loops.split-reduction", "loops.vector-axis",
 }  # fmt: skip
 KNOBS = {
@@ -37,7 +39,7 @@ def write(folder: Path, text: str, name: str = "mapping/split-rows.md") -> Path:
 
 def test_the_starter_set_covers_every_stage_and_every_move() -> None:
     principles = load_principles()
-    assert len(principles) == 25
+    assert len(principles) == 27
     assert {p.stage for p in principles} == set(STAGES)
     assert {m for p in principles if p.stage == "structure" for m in p.moves} == STRUCTURE_MOVES
     for stage, knobs in KNOBS.items():
@@ -62,7 +64,7 @@ def test_path_gives_stage_and_id_and_the_text_is_the_action(tmp_path: Path) -> N
 def test_one_file_of_the_user_is_added(tmp_path: Path) -> None:
     write(tmp_path, GOOD)
     principles = load_principles(tmp_path)
-    assert len(principles) == 26
+    assert len(principles) == 28
     assert "split-rows" in {p.id for p in principles}
 
 
@@ -124,3 +126,9 @@ def test_a_missing_and_an_empty_folder_are_named(tmp_path: Path) -> None:
 def test_a_condition_is_read(text: str, fact: str, op: str, value: object) -> None:
     found = parse_predicate(text, Path("p.md"))
     assert (found.fact, found.op, found.value) == (fact, op, value)
+
+
+def test_the_starter_set_tests_documented_facts_only() -> None:
+    documented = set(re.findall(r"`([a-z0-9_.]+)`", (builtin_folder().parent / "facts.md").read_text()))
+    used = {condition.fact for p in load_principles() for condition in p.applies_when}
+    assert used <= documented
