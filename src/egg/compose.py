@@ -58,6 +58,9 @@ def check_free(folder: Path) -> None:
             f"{folder} already holds a run: go on with it by `egg resume {folder}`, show it by `egg show {folder}`, "
             "or choose another folder with --out"
         )
+    for name in (RESULT, KERNEL, REPORT, PRINCIPLES):
+        if (folder / name).exists():
+            raise UsageError(f"{folder} holds {name}, which would be overwritten: choose another folder with --out")
 
 
 def load_principles(folder: Path | None) -> tuple[Principle, ...]:

@@ -155,6 +155,15 @@ def test_out_that_is_a_file_gives_2(fakes: Fakes, capsys: pytest.CaptureFixture[
     assert Path("taken").read_text() == "mine"
 
 
+def test_files_of_others_are_not_overwritten(fakes: Fakes, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("mine").mkdir()
+    Path("mine/kernel.py").write_text("mine")
+    assert status(["optimize", "task.py", "--out", "mine"]) == 2
+    assert "holds kernel.py, which would be overwritten" in capsys.readouterr().err
+    assert [path.name for path in Path("mine").iterdir()] == ["kernel.py"]
+    assert Path("mine/kernel.py").read_text() == "mine"
+
+
 def test_inputs_belong_to_a_class(capsys: pytest.CaptureFixture[str]) -> None:
     assert status(["optimize", "task.py", "--inputs", "m:f"]) == 2
     assert "get_inputs" in capsys.readouterr().err
