@@ -131,6 +131,7 @@ def test_an_expanded_dimension_counts_once(spec: TensorSpec, expected: int) -> N
         (lambda table, i: F.embedding(i, table), (ones(1000, 4), torch.tensor([1, 2])), 32 + 32 + 16),
         (lambda x: x.view(5, 2), (ones(10),), 0),  # a view of an input is free
         (lambda x: (x, x + 1), (ones(10),), 80),
+        (lambda x, y: x.copy_(y * 2), (ones(10), ones(10)), 80),  # what is overwritten is not read
         (lambda x: x.add_(1), (ones(10),), 80),  # changed in place: read and written
     ],
 )

@@ -20,7 +20,7 @@ _NAMES: dict[OpClass, str] = {
         _to_copy cat clone contiguous copy concat concatenate constant_pad_nd flip hstack pad pixel_shuffle
         pixel_unshuffle reflection_pad1d reflection_pad2d reflection_pad3d repeat repeat_interleave replication_pad1d
         replication_pad2d replication_pad3d reshape roll rot90 slice_scatter select_scatter diagonal_scatter stack
-        tile to tril triu vstack channel_shuffle native_channel_shuffle im2col col2im meshgrid
+        tile to lift_fresh_copy tril triu vstack channel_shuffle native_channel_shuffle im2col col2im meshgrid
     """,
     "factory": """
         arange empty empty_like eye full full_like linspace new_empty new_full new_ones new_zeros ones ones_like

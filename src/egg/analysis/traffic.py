@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Mapping
 from math import prod
 
-from egg.analysis.operators import class_of
-from egg.schema.graph import DTYPE_BYTES, Graph, Node, TensorSpec, node_refs
+from egg.analysis.operators import base_name, class_of
+from egg.schema.graph import DTYPE_BYTES, Graph, Node, TensorSpec, arg_refs, node_refs
 
 Specs = Mapping[str, TensorSpec]
 
@@ -72,8 +72,8 @@ def _read(node: Node, ref: str, specs: Specs) -> int:
     whole = footprint_bytes(specs[ref])
     if class_of(node.op) == "gather" and ref == node_refs(node)[0]:
         return min(whole, _written(node))
-    if class_of(node.op) == "factory":
-        return 0  # `zeros_like` reads the shape alone
+    if class_of(node.op) == "factory" or (base_name(node.op) == "copy" and ref not in arg_refs(node.args[1])):
+        return 0  # `zeros_like` reads the shape alone; `copy` overwrites its first operand
     return whole
 
 

@@ -45,7 +45,7 @@ class Task(Record):
     kind: Literal["file", "entry", "live"]
     """`file`: a KernelBench-style file; `entry`: `package.module:Class`; `live`: a module object, pickled."""
     entry: str
-    """Absolute path of the file; `package.module:Class`; or the class name of the live module."""
+    """Absolute path of the file; `package.module:Class?inputs=maker&init=maker`; or the class name of a live module."""
     class_name: str
     source: str
     """Text of the file that defines the class; empty where there is none."""

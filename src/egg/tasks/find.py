@@ -38,8 +38,10 @@ def find_task(
     """Returns the task that `spec` names, after its module was built and called once on shapes alone.
 
     `spec` is a file (`path/to/task.py`, `path/to/task.py:Class`; the class is `Model` unless named) or an entry
-    point (`package.module:Class?inputs=maker&init=maker`). `workloads` picks some by name; `search_path` are folders
-    to look for modules in; `training` overrides the mode that the constructor leaves.
+    point (`package.module:Class?inputs=maker&init=maker`, where a maker is `function` or `module:function`; without
+    them the module's own `get_inputs` and `get_init_inputs` count). Besides `get_inputs`, each function
+    `get_inputs_<name>` is a workload `<name>`; `workloads` picks some by name. `search_path` are folders to look for
+    modules in, after the usual ones; `training` overrides the mode that the constructor leaves.
     Raises UsageError where nothing has that name, TaskError (file, line, cause) where the task can't run.
     """
     file, class_name = _split_file(spec)
