@@ -54,4 +54,7 @@ def test_figures_read_well() -> None:
     assert figures.interval(Interval(2.0)) == "2.00×"
     assert figures.seconds(125) == "2 min 5 s"
     assert figures.count(12_582_912) == "12.6 M"
+    assert figures.count(12_582_912, "B") == "12.6 MB"
+    assert figures.count(544, "FLOP") == "544 FLOP"
+    assert figures.sentence("a b") == "A b"
     assert figures.per_cent(None) == "–"

@@ -52,7 +52,7 @@ def _table(analysis: Analysis) -> Table:
 
 def _whole(analysis: Analysis) -> str:
     return (
-        f"In all: {figures.count(analysis.flops)}FLOP, at least {figures.count(analysis.min_bytes)}B, "
+        f"In all: {figures.count(analysis.flops, 'FLOP')}, at least {figures.count(analysis.min_bytes, 'B')}, "
         f"{analysis.arithmetic_intensity:.2f} FLOP/byte, floor {figures.ms(analysis.floor_ms)}, "
         f"bound by {analysis.bound}."
     )

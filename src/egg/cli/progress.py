@@ -66,5 +66,6 @@ def watching(console: Console, clock: Clock) -> Generator[Listener]:
         yield Lines(console, clock)
         return
     view = View(clock)
-    with Live(view, console=console, refresh_per_second=5, transient=True):
+    # Twice a second: drawing takes time from the cores that are being measured.
+    with Live(view, console=console, refresh_per_second=2, transient=True):
         yield view

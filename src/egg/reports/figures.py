@@ -47,12 +47,17 @@ def per_cent(value: float | None) -> str:
     return ABSENT if value is None else f"{value:.0f} %"
 
 
-def count(value: float) -> str:
-    """Returns a large number with a prefix: `1.2 M`."""
-    for limit, prefix in ((1e12, " T"), (1e9, " G"), (1e6, " M"), (1e3, " k")):
+def count(value: float, unit: str = "") -> str:
+    """Returns a large number with a prefix and its unit: `1.2 MB`, `544 B`, `12.6 M`."""
+    for limit, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if value >= limit:
-            return f"{_three(value / limit)}{prefix}"
-    return f"{value:.0f}"
+            return f"{_three(value / limit)} {prefix}{unit}"
+    return f"{value:.0f} {unit}".strip()
+
+
+def sentence(text: str) -> str:
+    """Returns the text with a capital at its head."""
+    return text[:1].upper() + text[1:]
 
 
 def _three(value: float) -> str:

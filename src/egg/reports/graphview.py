@@ -56,7 +56,7 @@ def operator_boxes(analysis: Analysis) -> list[Box]:
         if cost is None or (cost.flops == 0 and cost.bytes == 0):
             made = sources
         else:
-            detail = f"{_shape(node)} · {figures.count(cost.flops)}FLOP · {figures.count(cost.bytes)}B"
+            detail = f"{_shape(node)} · {figures.count(cost.flops, 'FLOP')} · {figures.count(cost.bytes, 'B')}"
             boxes.append(Box(_short(node.op), (detail,), "op", cost.floor_ms / whole, sources))
             made = (len(boxes) - 1,)
         origins.update({value.name: made for value in node.outputs})

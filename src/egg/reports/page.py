@@ -113,6 +113,7 @@ def _environment() -> Environment:
         "interval": figures.interval,
         "speedup": _speedup,
         "seconds": figures.seconds,
+        "sentence": figures.sentence,
         "per_cent": figures.per_cent,
     }
     env.filters.update(filters)
@@ -127,7 +128,7 @@ def _lede(summary: Summary) -> str:
     outcome = summary.state.outcome
     if outcome is None:
         return "The run has not ended. What follows is as far as it has come; nothing here is verified yet."
-    return outcome.summary[:1].upper() + outcome.summary[1:]
+    return figures.sentence(outcome.summary)
 
 
 def _tiles(summary: Summary) -> list[Tile]:
