@@ -156,13 +156,14 @@ def strided(n: str, rows: int, length: int) -> Case:
 
 def column_sum(n: str, steps: int, width: int, batch: int) -> Case:
     b, s, c = Axis("b", batch), Axis("s", steps), Axis("c", width)
-    x, y, m, r = (f"{k}{n}" for k in "xymr")
+    x, y, m, r, a = (f"{k}{n}" for k in "xymra")
     stages = (
         Stage(
             (s,),
             (
                 value("sum", load(x, b, s, c), store("sum"), Reduce("sum", (s,))),
                 value("top", load(x, b, s, c), store(m, b, c), Reduce("max", (s,))),
+                value("at", load(x, b, s, c), store(a, b, c), Reduce("argmin", (s,)), dtype="int64"),
                 value("run", load(x, b, s, c), store(r, b, s, c), Scan("sum", s)),
             ),
         ),
@@ -171,9 +172,15 @@ def column_sum(n: str, steps: int, width: int, batch: int) -> Case:
     arrays = (
         array(x, (batch, steps, width), "input"), array(y, (batch, width), "output"),
         array(m, (batch, width), "output"), array(r, (batch, steps, width), "output"), array("sum", (), "scratch"),
+        array(a, (batch, width), "output", "int64"),
     )  # fmt: skip
     data = torch.randn(batch, steps, width)
-    expected = {y: data.double().mean(1).float(), m: data.amax(1), r: data.double().cumsum(1).float()}
+    expected = {
+        y: data.double().mean(1).float(),
+        m: data.amax(1),
+        r: data.double().cumsum(1).float(),
+        a: data.argmin(1),
+    }
     return Case(Kernel(f"colsum{n}", (b, c), stages, arrays, columns=c), {x: data}, expected, Schedule({"tile": 16}))
 
 

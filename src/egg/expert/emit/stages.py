@@ -251,7 +251,8 @@ class StagePrinter:
         start = extreme_start(acc.how.kind, acc.operand) if acc.arg else combination(acc.how.kind, acc.dtype).start
         self._declare_array(f"{acc.name}_all", acc.operand if acc.arg else acc.dtype, shape, start)
         if acc.arg:
-            self._declare_array(f"{acc.name}_at", "int64", shape, "0")
+            dtype = position_dtype(acc.how)
+            self._declare_array(f"{acc.name}_at", dtype, shape, f"{dtype}_t(0)")
 
     def _declare_array(self, name: str, dtype: str, shape: tuple[int, ...], start: str) -> None:
         """Declares an array for each kept point; a big one lives in memory that the thread keeps."""
@@ -275,8 +276,7 @@ class StagePrinter:
         if not zero:
             self._text.line(f"egg::fill({acc.name}_lanes, {count}, {start});")
         if acc.arg:
-            position = "int32_t" if prod(a.extent for a in acc.how.axes) < 2**31 else "int64_t"
-            self._text.line(f"{position} {acc.name}_at[{count}] = {{}};")
+            self._text.line(f"{position_dtype(acc.how)}_t {acc.name}_at[{count}] = {{}};")
 
     def _close(self, depth: int) -> None:
         for acc in self._accumulators:
@@ -311,7 +311,9 @@ class StagePrinter:
         slot = self._names.fresh("lane") if lane else "0"
         point = self._point(lane, slot)
         suffix = "_at" if acc.arg else ""
-        self._finish(point, acc.compute, self._element(point, acc, suffix), "int64" if acc.arg else acc.dtype)
+        self._finish(
+            point, acc.compute, self._element(point, acc, suffix), position_dtype(acc.how) if acc.arg else acc.dtype
+        )
         self._nest(acc.kept, point, slot)
 
     def _nest(self, axes: Sequence[Axis], point: Point, slot: str) -> None:
@@ -385,6 +387,11 @@ def declare_local(text: Text, place: Place) -> None:
     text.line(
         f"{ctype}* __restrict {place.variable} = static_cast<{ctype}*>({owner}.at_least({count} * sizeof({ctype})));"
     )
+
+
+def position_dtype(how: Reduce) -> str:
+    """Returns the integer that holds a position over the reduced axes while it is searched for."""
+    return "int32" if prod(a.extent for a in how.axes) < 2**31 else "int64"
 
 
 def _reduced(compute: Compute) -> bool:
