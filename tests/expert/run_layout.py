@@ -11,7 +11,7 @@ from itertools import product
 from typing import Any
 
 import torch
-from run_graph import run_graph
+from tests.expert.run_graph import run_graph
 
 from egg.expert.index import Axis, Fetch, Index, Quotient, Remainder
 from egg.expert.ir import Apply, Bound, Cast, Constant, Expr, Guard, Load, Position, Reduce, Scan
