@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from egg.expert.lower.driver import lower
+from egg.expert.lower.linear import as_reduction
 
-__all__ = ["lower"]
+__all__ = ["as_reduction", "lower"]

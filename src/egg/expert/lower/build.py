@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from egg.expert.index import Axis, Fetch, Index, axis_index, constant, fetch_index
 from egg.expert.ir import Cast, Constant, Define, Expr, Load, Position, Reduce, ReduceKind, Scalar, Scan, ScanKind
 from egg.expert.lower.dtypes import HALF, INTEGER
 from egg.expert.lower.elements import Elements, Indices, cast, filled, loaded
-from egg.schema.graph import Node, TensorSpec
+from egg.schema.graph import Arg, Node, Ref, Symbol, TensorSpec
 
 Into = int | str
 """Where a statement's value goes: an int is that result of the node, a str the suffix of an inner name."""
@@ -133,6 +134,21 @@ class Build:
             raise ValueError(f"{define.name}: a body of {stored} does not store as {define.dtype}")
         self.defines.append(define)
         return loaded(define.name, define.shape, define.dtype)
+
+
+def operand_of(arg: Arg, build: Build, specs: Mapping[str, TensorSpec]) -> Any:
+    """Returns an argument as lowerings take it. Raises Unsupported for a computed number."""
+    match arg:
+        case Ref(ref=name):
+            if name not in specs:
+                raise Unsupported(f"the argument {name} is computed and not a tensor")
+            return build.tensor(name, specs[name])
+        case Symbol(text=text):
+            return text
+        case tuple():
+            return tuple(operand_of(item, build, specs) for item in arg)
+        case _:
+            return arg
 
 
 def _stored_as(dtype: str, body: str) -> bool:

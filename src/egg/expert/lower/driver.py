@@ -7,20 +7,21 @@ from types import MappingProxyType
 from typing import Any
 
 from egg.expert.ir import Library, Program, Scalar, Statement
-from egg.expert.lower.build import Build, Unsupported
+from egg.expert.lower.build import Build, Unsupported, operand_of
 from egg.expert.lower.elements import Elements
 from egg.expert.lower.registry import ANCHORS, LOWERINGS
-from egg.schema.graph import DTYPE_BYTES, Arg, Graph, Node, Ref, Symbol, TensorSpec, node_refs
+from egg.schema.graph import DTYPE_BYTES, Graph, Node, TensorSpec, node_refs
 
 
 def lower(graph: Graph, constants: Mapping[str, Any] = MappingProxyType({})) -> Program:
     """Returns the graph as a tensor program; operators that no family covers stay whole, with the reason.
 
-    `constants` gives values of graph inputs that never change, as numbers or nested lists of numbers; those with equal
-    elements become literals.
+    `constants` adds to the values that the graph records of its constant inputs, as numbers or nested lists of numbers;
+    those whose elements are all one number become literals.
     """
     specs = graph.specs()
-    known = {name: value for name, data in constants.items() if (value := _single(data)) is not None}
+    recorded = {i.name: i.value for i in graph.inputs if i.value is not None}
+    known = {name: value for name, data in {**recorded, **constants}.items() if (value := _single(data)) is not None}
     taken = set(specs)
     statements: list[Statement] = []
     for node in graph.nodes:
@@ -43,26 +44,12 @@ def _lower_node(
         return [Library(node, f"dtype {odd[0]}")]
     build = Build(node, known, taken)
     try:
-        args = [_operand(a, build, specs) for a in node.args]
-        kwargs = {k: _operand(a, build, specs) for k, a in node.kwargs.items()}
+        args = [operand_of(a, build, specs) for a in node.args]
+        kwargs = {k: operand_of(a, build, specs) for k, a in node.kwargs.items()}
         result = lowering(build, *args, **kwargs)
     except Unsupported as reason:
         return [Library(node, str(reason))]
     return list(build.finish((result,) if isinstance(result, Elements) else result))
-
-
-def _operand(arg: Arg, build: Build, specs: Mapping[str, TensorSpec]) -> Any:
-    match arg:
-        case Ref(ref=name):
-            if name not in specs:
-                raise Unsupported(f"the argument {name} is computed and not a tensor")
-            return build.tensor(name, specs[name])
-        case Symbol(text=text):
-            return text
-        case tuple():
-            return tuple(_operand(item, build, specs) for item in arg)
-        case _:
-            return arg
 
 
 def _single(data: Any) -> Scalar | None:
