@@ -4,6 +4,9 @@ import pytest
 
 from egg import compose, request
 from egg.errors import UsageError
+from egg.schema.analysis import Analysis
+from egg.testing import factories as make
+from egg.testing.fakes import FakeEvaluator
 
 
 @pytest.mark.parametrize(
@@ -50,3 +53,23 @@ def test_the_cache_folder(monkeypatch: pytest.MonkeyPatch, environment: dict[str
 )
 def test_the_default_folder_is_safe(name: str, folder: str) -> None:
     assert request.default_folder(name) == Path("egg-out") / folder
+
+
+def test_the_evaluator_is_made_when_it_is_needed_and_knows_the_analyses() -> None:
+    made: list[tuple[Analysis, ...]] = []
+
+    def maker(analyses: tuple[Analysis, ...]) -> FakeEvaluator:
+        made.append(analyses)
+        return fake
+
+    fake = FakeEvaluator()
+    late = compose.LateEvaluator(maker, ())
+    late.close()
+    assert made == []
+    state = make.make_state()
+    late.on_event(state, make.make_events()[1])
+    assert late.baseline("eager").name == "eager"
+    assert late.evaluate(make.make_candidate(), "search", 1.0).status == "PASSED"
+    assert made == [state.analyses]
+    late.close()
+    assert fake.closed
