@@ -10,12 +10,14 @@ from egg.expert.groups import Grouping, group
 from egg.expert.ir import Library, Program
 from egg.expert.loops import Kernel, Layout, Schedule
 from egg.expert.lower import lower
+from egg.expert.rewrites.costs import VIEWS
+from egg.expert.rewrites.matching import Facts, base
 from egg.expert.rewrites.registry import apply_all, sites_of
 from egg.expert.schedule import schedule
 from egg.schema.device import Device
 from egg.schema.graph import Graph
 
-LEVELS = {"fuse.pointwise": "pointwise", "fuse.rows": "rows"}
+LEVELS = ("fuse.rows", "fuse.pointwise")
 """Moves that decide how much shares a kernel."""
 
 SWITCHES = {"loops.vector-axis": "vector", "scratch": "keep"}
@@ -23,6 +25,9 @@ SWITCHES = {"loops.vector-axis": "vector", "scratch": "keep"}
 
 LOOPS = "loops.matmul-as-rows"
 SPLIT = "loops.split-reduction"
+
+VIEW = "view"
+"""Reason of a library statement that only looks at a value in another way."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +45,8 @@ class Design:
         if self.grouping is None:
             calls = tuple(Library(node, "not lowered") for node in graph.nodes)
             return Program(graph.inputs, calls, graph.returns, graph.mutations, graph.specs())
-        return lower(graph, {i.name: list(i.value) for i in graph.inputs if i.value is not None})
+        constants = {i.name: list(i.value) for i in graph.inputs if i.value is not None}
+        return views_kept(lower(graph, constants), graph)
 
     def layout(self, workload: int, program: Program, device: Device) -> Layout:
         """Returns the steps of a workload. Kernel names are unique among the workloads."""
@@ -78,6 +84,20 @@ def apply_option(design: Design, option_id: str) -> Design:
     if move in SWITCHES and value in switch_values(move):
         return replace(design, grouping=replace(grouping, **{SWITCHES[move]: value}))
     raise ValueError(f"{option_id!r} is no structure option of the built-in author")
+
+
+def views_kept(program: Program, graph: Graph) -> Program:
+    """Returns the program with views that only library calls read as calls too: torch makes them without a copy."""
+    users = Facts(graph).users
+    calls = {s.name for s in program.statements if isinstance(s, Library)}
+    outputs = set(graph.output_names())
+    views: dict[str, Library] = {}
+    for node in reversed(graph.nodes):
+        readers = [user.name for user in users.get(node.name, [])]
+        is_view = base(node) in VIEWS and len(node.outputs) == 1 and node.name not in outputs
+        if is_view and readers and all(name in calls or name in views for name in readers):
+            views[node.name] = Library(node, VIEW)
+    return replace(program, statements=tuple(views.get(s.name, s) for s in program.statements))
 
 
 def switch_values(move: str) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import base64
 from collections.abc import Sequence
 
 from egg.errors import TaskError
-from egg.expert.design import Design, design_of, schedules
+from egg.expert.design import VIEW, Design, design_of, schedules
 from egg.expert.emit import print_cpp
 from egg.expert.emit.forward import Part, Unwritable, guard
 from egg.expert.emit.module import Tuning, Words, base_of, print_module, reference_module
@@ -107,7 +107,9 @@ class Writer:
 
 
 def _reasons(parts: Sequence[Part]) -> list[str]:
-    return [f"{s.node.op}: {s.reason}" for p in parts for s in p.layout.steps if isinstance(s, Library)]
+    return [
+        f"{s.node.op}: {s.reason}" for p in parts for s in p.layout.steps if isinstance(s, Library) and s.reason != VIEW
+    ]
 
 
 def _state(task: Task) -> State:

@@ -1,8 +1,8 @@
 """A candidate's file: standalone, for torch, apache-tvm-ffi, ninja and a C++ compiler alone.
 
 Top to bottom: what the file is and why (docstring), the schedule and its space, the kernels as C++, the reference's
-own class with its own constructor, the generated forward. It runs the kernels only for the calls they are made for, by a
-guard on plain facts; any other call goes to the reference's own forward.
+own class with its own constructor, the generated forward. It runs the kernels only for the calls they fit,
+by a guard on plain facts; any other call goes to the reference's own forward.
 """
 
 from __future__ import annotations
@@ -211,17 +211,17 @@ def _class(
     methods = Lines(1)
     if base is None and state is not None:
         write_constructor(methods, state)
-        methods.line()
+        methods.line("")
     if any(p.unit for p in parts):
         with methods.indented("def prepare(self):"):
             methods.line('"""Builds the kernels ahead of the first call."""')
             methods.line(*(f"{_loader_name(p)}()" for p in parts if p.unit is not None))
-        methods.line()
+        methods.line("")
     _forward(methods, task, parts, signature, base)
     for part in parts:
-        methods.line()
+        methods.line("")
         write_method(methods, part, _loader_name(part))
-    methods.line()
+    methods.line("")
     with methods.indented("def _needs_gradients(self, *tensors):"):
         methods.line('"""Returns whether autograd would record this call."""')
         methods.line("return any(t.requires_grad for t in (*tensors, *self.parameters()))")
