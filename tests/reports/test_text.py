@@ -57,4 +57,5 @@ def test_figures_read_well() -> None:
     assert figures.count(12_582_912, "B") == "12.6 MB"
     assert figures.count(544, "FLOP") == "544 FLOP"
     assert figures.sentence("a b") == "A b"
+    assert figures.sentence("k0.lanes from 1 to 2") == "k0.lanes from 1 to 2"
     assert figures.per_cent(None) == "–"

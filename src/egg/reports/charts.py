@@ -78,8 +78,14 @@ class _Scale:
             value = 2 ** (self.bottom + i * step)
             y = self.y(value)
             parts.append(_line(_LEFT, y, _WIDTH - _RIGHT, y, "grid"))
-            parts.append(_text(_LEFT - 8, y + 4, f"{round(value, 2):g}×", "end"))
+            parts.append(_text(_LEFT - 8, y + 4, _tick(value), "end"))
         return parts
+
+
+def _tick(value: float) -> str:
+    if value >= 10:
+        return f"{value:.0f}×"
+    return f"{round(value, 2):g}×" if value >= 1 else f"{value:.2g}×"
 
 
 def _levels(summary: Summary, best: float) -> list[tuple[str, float]]:

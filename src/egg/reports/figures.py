@@ -56,8 +56,8 @@ def count(value: float, unit: str = "") -> str:
 
 
 def sentence(text: str) -> str:
-    """Returns the text with a capital at its head."""
-    return text[:1].upper() + text[1:]
+    """Returns the text with a capital at its head, unless it begins with a name such as `k0.lanes`."""
+    return text[:1].upper() + text[1:] if text.partition(" ")[0].isalpha() else text
 
 
 def _three(value: float) -> str:
