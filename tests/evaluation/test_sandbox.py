@@ -184,6 +184,15 @@ def test_a_lost_reference_is_rebuilt_once(make_task: MakeTask, make_evaluator: C
     assert seen.findings == ()
 
 
+def test_killing_the_keeper_of_workers_ends_one_evaluation_only(
+    make_task: MakeTask, make_evaluator: Callable[..., LocalEvaluator]
+) -> None:
+    evaluator = make_evaluator(make_task(FORWARD, ROWS))
+    seen = evaluator.evaluate(candidate_of(model("import os\nos.kill(os.getppid(), 9)\nreturn x * 2")), "search", 60)
+    assert seen.status in (Status.RUNTIME_ERROR, Status.REJECTED)
+    assert evaluator.evaluate(candidate_of(model(FORWARD)), "search", 60).status is Status.PASSED
+
+
 def test_a_schedule_replaces_the_literals_of_the_file(
     make_task: MakeTask, judge: Judge, make_evaluator: Callable[..., LocalEvaluator]
 ) -> None:

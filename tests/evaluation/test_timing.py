@@ -10,6 +10,8 @@ import pytest
 from egg.evaluation.evaluator import LocalEvaluator
 from egg.evaluation.interleave import Pace, block_order, compare, plan_blocks
 from egg.evaluation.tiers import PLANS
+from egg.evaluation.timing import ImpossibleTimes, TimedLeg, time_legs
+from egg.evaluation.wire import Message
 from egg.schema.evaluation import Status
 
 from .conftest import Judge, MakeTask, candidate_of, model
@@ -66,6 +68,40 @@ def test_eager_is_a_rung_of_the_ladder(make_task: MakeTask, make_evaluator: Call
     assert rung.available
     assert rung.median_ms["default"] >= 2
     assert rung.speedup_over_eager == pytest.approx(1.0, rel=0.2)
+
+
+def test_a_replaced_clock_changes_no_figure(make_task: MakeTask, judge: Judge) -> None:
+    clock = "import time\nreal = time.perf_counter_ns\ntime.perf_counter_ns = lambda: real() // 1000\n"
+    clock += "time.perf_counter = lambda: 0.0\n"
+    seen = judge(make_task(SLEEP.format(ms=5), ROWS), model(SLEEP.format(ms=5), before=clock))
+    assert seen.timings[0].candidate_p10_ms >= 5
+
+
+def _leg(name: str, call_ns: int, asked_s: float) -> TimedLeg:
+    def ask(op: str, **fields: int) -> Message:
+        if op == "warm_up":
+            return {"typical_s": 1e-3}
+        times = [call_ns] * fields["calls"]
+        return {"times_ns": times, "block_ns": sum(times)}
+
+    return TimedLeg(name, ask, lambda: asked_s)
+
+
+def test_times_that_the_callers_clock_rules_out_are_refused() -> None:
+    honest = _leg("reference", 1_000_000, 0.006)
+    with pytest.raises(ImpossibleTimes, match="candidate"):
+        time_legs(_leg("candidate", 0, 0.006), honest, PLANS["search"].pace, lambda: 10.0, Random(0))
+    with pytest.raises(ImpossibleTimes, match="candidate"):
+        time_legs(_leg("candidate", 10**9, 0.006), honest, PLANS["search"].pace, lambda: 10.0, Random(0))
+
+
+def test_hidden_work_is_a_finding() -> None:
+    honest = _leg("reference", 1_000_000, 0.006)
+    hiding = _leg("candidate", 1_000, 0.050)
+    found, findings = time_legs(hiding, honest, PLANS["search"].pace, lambda: 10.0, Random(0))
+    assert found.ratio == 1000
+    assert "more on the caller's clock" in findings[0]
+    assert time_legs(honest, honest, PLANS["search"].pace, lambda: 10.0, Random(0))[1] == []
 
 
 def test_blocks_alternate_in_random_turns() -> None:

@@ -26,7 +26,7 @@ from egg.evaluation.workplace import Workplace
 from egg.protocols import Clock
 from egg.schema.analysis import Analysis
 from egg.schema.candidate import Candidate
-from egg.schema.evaluation import Baseline, Evaluation, Status, Tier
+from egg.schema.evaluation import Baseline, Evaluation, Failure, Status, Tier
 from egg.schema.run import Config
 from egg.schema.task import Task
 
@@ -100,13 +100,34 @@ class LocalEvaluator:
             self._workplace.close()
 
     def _examine(self, candidate: Candidate, tier: Tier, left_s: Callable[[], float]) -> Evaluation:
+        """Examines a candidate, again where the reference worker was lost; lost twice, the candidate is the cause."""
+        lost = ""
+        for _ in range(2):
+            try:
+                return self._examine_once(candidate, tier, left_s)
+            except ReferenceLost as loss:
+                self._dismiss_reference()
+                lost = str(loss)
+        try:
+            self._standing_reference()  # raises where the house itself is broken
+        except ReferenceLost as loss:
+            raise SandboxError(f"no reference worker stays alive: {loss}") from loss
+        message = "the reference worker ended each time that this candidate ran, and not without it"
+        return Evaluation(
+            candidate_id=candidate.id,
+            tier=tier,
+            status=Status.REJECTED,
+            failure=Failure(phase="check", message=message, detail=lost),
+            environment=self._environment(tier),
+            wall_s=0.0,
+        )
+
+    def _examine_once(self, candidate: Candidate, tier: Tier, left_s: Callable[[], float]) -> Evaluation:
         if not PLANS[tier].fresh:
-            return self._with_reference(lambda r: self._examine_with(r, candidate, tier, left_s))
+            return self._examine_with(self._standing_reference(), candidate, tier, left_s)
         reference = self._crew.engage_reference(fresh=True)
         try:
             return self._examine_with(reference, candidate, tier, left_s)
-        except ReferenceLost as loss:
-            raise SandboxError(f"the reference worker was lost: {loss}") from loss
         finally:
             self._crew.dismiss(reference.desk.worker)
 

@@ -13,7 +13,7 @@ from egg.evaluation.crew import Engaged
 from egg.evaluation.desk import CandidateDesk, CandidateFailed
 from egg.evaluation.interleave import Comparison
 from egg.evaluation.tiers import Limits, TierPlan, TrialKind
-from egg.evaluation.timing import TimedLeg, quiet_host, time_legs
+from egg.evaluation.timing import ImpossibleTimes, TimedLeg, quiet_host, time_legs
 from egg.schema.candidate import Candidate
 from egg.schema.evaluation import Failure, LeafCheck, Status, Timing, Trial
 from egg.schema.task import Task, Workload
@@ -134,7 +134,10 @@ class Examination:
         random = Random(setting.entropy())
         with quiet_host(setting.lock_path) as lock:
             self.notes.environment["timing_lock"] = lock
-            found, findings = time_legs(mine, theirs, setting.plan.pace, setting.left_s, random)
+            try:
+                found, findings = time_legs(mine, theirs, setting.plan.pace, setting.left_s, random)
+            except ImpossibleTimes as error:
+                raise CandidateFailed(Status.REJECTED, Failure(phase="time", message=str(error))) from error
         for finding in findings:
             self.notes.find(finding)
         self.notes.timings.append(_timing(workload, found, 1e3 * desk.setup_s))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
+from time import perf_counter_ns, sleep  # bound now, before a candidate could replace them
 from typing import Any
 
 from egg.evaluation.tensors import map_tensors, own_copy
@@ -13,9 +13,11 @@ Call = tuple[tuple[Any, ...], dict[str, Any]]
 HAND_OVER_S = 0.0025
 """Pause at the start of a block, in which the other worker's OpenMP threads stop to spin."""
 DISCARDED_CALLS = 3
+"""Calls of a block that are not counted: one for slow calls, none for calls so long that no start matters."""
 KEPT_CALLS = 3
 """Outputs that are held to the end, to see whether a later call changes them."""
 _SLOW_CALL_S = 0.02
+_LONG_CALL_S = 0.1
 _STABLE_CALLS = 5
 _STABLE_WITHIN = 0.10
 
@@ -28,38 +30,39 @@ class Stopwatch:
         self._pool = [map_tensors(call, own_copy) for call in pool]
         self._fresh_inputs = fresh_inputs
         self._next = 0
-        self._slow = False
+        self._discarded = DISCARDED_CALLS
 
     def warm_up(self, limit_s: float, min_calls: int, min_s: float) -> tuple[int, float]:
         """Returns calls made and the median of the last ones in seconds, once they agree or the limit is reached."""
-        started = time.perf_counter()
+        started = perf_counter_ns()
         times: list[float] = []
         while True:
             times.append(self._one_call() / 1e9)
-            spent = time.perf_counter() - started
+            spent = (perf_counter_ns() - started) / 1e9
             last = times[-_STABLE_CALLS:]
             steady = len(last) == _STABLE_CALLS and max(last) <= (1 + _STABLE_WITHIN) * min(last)
             if spent >= limit_s or (steady and len(times) >= min_calls and spent >= min_s):
                 break
         typical = sorted(last)[len(last) // 2]
-        self._slow = typical > _SLOW_CALL_S
+        if typical > _SLOW_CALL_S:
+            self._discarded = 0 if typical > _LONG_CALL_S else 1
         return len(times), typical
 
     def block(self, calls: int) -> tuple[list[int], int]:
         """Returns nanoseconds of each of `calls` calls, and of the whole block with its discarded calls."""
-        time.sleep(HAND_OVER_S)
-        started = time.perf_counter_ns()
-        for _ in range(1 if self._slow else DISCARDED_CALLS):
+        started = perf_counter_ns()
+        sleep(HAND_OVER_S)
+        for _ in range(self._discarded):
             self._one_call()
         times = [self._one_call() for _ in range(calls)]
-        return times, time.perf_counter_ns() - started
+        return times, perf_counter_ns() - started
 
     def _one_call(self) -> int:
         args, kwargs = self._pool[self._next]
         self._next = (self._next + 1) % len(self._pool)
         if self._fresh_inputs:
             args, kwargs = map_tensors((args, kwargs), own_copy)
-        clock, function = time.perf_counter_ns, self._function
+        clock, function = perf_counter_ns, self._function
         started = clock()
         result = function(*args, **kwargs)
         ended = clock()

@@ -44,8 +44,9 @@ FLOOR_SHARE = 0.5
 """A time below this share of the roofline floor is noted; data that stays in the caches may beat the floor itself."""
 
 CLOCK_SLACK_S = 0.005
-CLOCK_FACTOR = 1.5
-"""A block that took longer on the caller's clock than this times what the worker reports, plus the slack, is odd."""
+CLOCK_FACTOR = 3.0
+"""A block that takes longer on the caller's clock than it reports, by more than this factor over what the
+reference's blocks do, plus the slack, hides work."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ import resource
 import socket
 import sys
 import tempfile
-import time
 import traceback
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
@@ -102,12 +101,11 @@ def _confine(request: dict[str, Any]) -> None:
 
 def _answer(operations: Operations, message: Message) -> Message:
     fields = {k: v for k, v in message.items() if k not in ("id", "nonce", "op")}
-    started_ns = time.perf_counter_ns()
     try:
         result = getattr(operations, f"do_{message['op']}")(**fields)
     except BaseException as error:  # SystemExit and its like are answers too
         return {"fault": describe(error)}
-    return {"result": result, "ms": (time.perf_counter_ns() - started_ns) / 1e6}
+    return {"result": result}
 
 
 def main() -> NoReturn:
