@@ -176,11 +176,17 @@ def test_scans() -> None:
         "cumsum": lambda x: x.cumsum(1),
         "cumprod": lambda x: x.cumprod(-1),
         "logcumsumexp": lambda x: x.logcumsumexp(0),
+        "cummax": lambda x: x.cummax(1).values,
+        "cummin": lambda x: x.cummin(-1)[0],
         "exclusive": lambda x: torch.cat([torch.zeros_like(x[:, :1]), x[:, :-1]], 1).cumsum(1),
         "masked": lambda x: (x * (x > 0)).cumsum(2),
     }
     check(functions, X)
     check(functions, X.bfloat16(), ulps=4)
+
+
+def test_positions_of_running_extremes_stay_with_the_library() -> None:
+    check(lambda x: x.cummax(1), X, library=("aten.cummax.default",))
 
 
 def test_a_flipped_scan_runs_from_the_other_end() -> None:

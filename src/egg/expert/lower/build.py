@@ -136,8 +136,15 @@ class Build:
         return loaded(define.name, define.shape, define.dtype)
 
 
-def operand_of(arg: Arg, build: Build, specs: Mapping[str, TensorSpec]) -> Any:
-    """Returns an argument as lowerings take it. Raises Unsupported for a computed number."""
+def lowered(node: Node, lowering: Lowering, build: Build, specs: Mapping[str, TensorSpec]) -> list[Define]:
+    """Returns the definitions that a lowering gives for a node. Raises Unsupported where it does not cover the call."""
+    args = [_operand(a, build, specs) for a in node.args]
+    kwargs = {k: _operand(a, build, specs) for k, a in node.kwargs.items()}
+    result = lowering(build, *args, **kwargs)
+    return build.finish((result,) if isinstance(result, Elements) else result)
+
+
+def _operand(arg: Arg, build: Build, specs: Mapping[str, TensorSpec]) -> Any:
     match arg:
         case Ref(ref=name):
             if name not in specs:
@@ -146,7 +153,7 @@ def operand_of(arg: Arg, build: Build, specs: Mapping[str, TensorSpec]) -> Any:
         case Symbol(text=text):
             return text
         case tuple():
-            return tuple(operand_of(item, build, specs) for item in arg)
+            return tuple(_operand(item, build, specs) for item in arg)
         case _:
             return arg
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 from egg.expert.ir import Library, Program, Scalar, Statement
-from egg.expert.lower.build import Build, Unsupported, operand_of
-from egg.expert.lower.elements import Elements
+from egg.expert.lower.build import Build, Unsupported, lowered
 from egg.expert.lower.registry import ANCHORS, LOWERINGS
 from egg.schema.graph import DTYPE_BYTES, Graph, Node, TensorSpec, node_refs
 
@@ -19,37 +19,46 @@ def lower(graph: Graph, constants: Mapping[str, Any] = MappingProxyType({})) -> 
     `constants` adds to the values that the graph records of its constant inputs, as numbers or nested lists of numbers;
     those whose elements are all one number become literals.
     """
-    specs = graph.specs()
     recorded = {i.name: i.value for i in graph.inputs if i.value is not None}
     known = {name: value for name, data in {**recorded, **constants}.items() if (value := _single(data)) is not None}
-    taken = set(specs)
-    statements: list[Statement] = []
-    for node in graph.nodes:
-        statements += _lower_node(node, specs, known, taken)
+    used = {*graph.output_names(), *(name for node in graph.nodes for name in node_refs(node))}
+    specs = graph.specs()
+    surroundings = _Surroundings(specs, known, set(specs), frozenset(used))
+    statements = [s for node in graph.nodes for s in _lower_node(node, surroundings)]
     values = {s.name: s.spec for s in statements if not isinstance(s, Library)}
     return Program(graph.inputs, tuple(statements), graph.returns, graph.mutations, {**specs, **values})
 
 
-def _lower_node(
-    node: Node, specs: Mapping[str, TensorSpec], known: Mapping[str, Scalar], taken: set[str]
-) -> list[Statement]:
+@dataclass(frozen=True)
+class _Surroundings:
+    """What a node needs to know of its graph."""
+
+    specs: Mapping[str, TensorSpec]
+    known: Mapping[str, Scalar]
+    taken: set[str]
+    """Names that are in use; grows."""
+    used: frozenset[str]
+    """Values that some node or the result reads."""
+
+
+def _lower_node(node: Node, around: _Surroundings) -> Sequence[Statement]:
     if node.op in ANCHORS:
         return [Library(node, "anchor")]
     lowering = LOWERINGS.get(node.op)
     if lowering is None:
         return [Library(node, "no family covers this operator")]
-    dtypes = {specs[n].dtype for n in node_refs(node) if n in specs}
+    dtypes = {around.specs[n].dtype for n in node_refs(node) if n in around.specs}
     dtypes |= {v.spec.dtype for v in node.outputs if v.spec is not None}
     if odd := sorted(dtypes - set(DTYPE_BYTES)):
         return [Library(node, f"dtype {odd[0]}")]
-    build = Build(node, known, taken)
     try:
-        args = [operand_of(a, build, specs) for a in node.args]
-        kwargs = {k: operand_of(a, build, specs) for k, a in node.kwargs.items()}
-        result = lowering(build, *args, **kwargs)
+        defines = lowered(node, lowering, Build(node, around.known, around.taken), around.specs)
     except Unsupported as reason:
         return [Library(node, str(reason))]
-    return list(build.finish((result,) if isinstance(result, Elements) else result))
+    missing = {v.name for v in node.outputs} - {d.name for d in defines}
+    if lost := sorted(missing & around.used):
+        return [Library(node, f"its result {lost[0]} is used, which no family gives")]
+    return defines
 
 
 def _single(data: Any) -> Scalar | None:

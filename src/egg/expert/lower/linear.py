@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from egg.expert.index import Index, divide, modulo
 from egg.expert.ir import Bound, Define, Scalar
-from egg.expert.lower.build import Build, Lowering, Unsupported, operand_of
+from egg.expert.lower.build import Build, Lowering, Unsupported, lowered
 from egg.expert.lower.dtypes import sum_dtype
 from egg.expert.lower.elements import Elements, Indices, broadcast_shape, cast, guarded, op, remap, reshape, truth
 from egg.expert.lower.pooling import Sizes, expanded
@@ -29,14 +29,10 @@ def as_reduction(node: Node, specs: Mapping[str, TensorSpec]) -> tuple[Define, .
     lowering = REDUCTIONS.get(node.op)
     if lowering is None:
         return None
-    build = Build(node, {}, set(specs))
     try:
-        args = [operand_of(a, build, specs) for a in node.args]
-        kwargs = {k: operand_of(a, build, specs) for k, a in node.kwargs.items()}
-        result = lowering(build, *args, **kwargs)
+        return tuple(lowered(node, lowering, Build(node, {}, set(specs)), specs))
     except Unsupported:
         return None
-    return tuple(build.finish((result,) if isinstance(result, Elements) else result))
 
 
 def _accumulated(b: Build, x: Elements) -> Elements:
