@@ -173,3 +173,13 @@ def test_no_cycle_through_a_library_call() -> None:
 
     layout = layout_of(block, torch.randn(4, 4), torch.randn(4, 4))
     assert sum(isinstance(step, Library) for step in layout.steps) == 1
+
+
+def test_a_product_with_few_rows_becomes_loops_with_its_epilogue() -> None:
+    def block(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return F.silu(F.linear(x, w, b))
+
+    choice = Grouping(loops=frozenset(("linear",)))
+    kernel = only_kernel(layout_of(block, torch.randn(2, 8), torch.randn(6, 8), torch.randn(6), choice=choice))
+    assert loops(kernel) == [8]
+    assert kernel.columns is None

@@ -73,7 +73,7 @@ def vectorised(kernel: Kernel, wish: str) -> Kernel:
         columns = False
     lane = best if columns else None
     stages = tuple(replace(s, order=_ordered(kernel, s, lane is None)) for s in kernel.stages)
-    rows = _by_step(kernel, kernel.rows, kernel.stages)
+    rows = _heavy_first(kernel, _by_step(kernel, kernel.rows, kernel.stages))
     if lane is not None:
         rows = (*(r for r in rows if r != lane), lane)
     return replace(kernel, rows=rows, stages=stages, columns=lane)
@@ -124,6 +124,18 @@ def _by_step(kernel: Kernel, axes: tuple[Axis, ...], stages: tuple[Stage, ...]) 
         return total / weight if weight else float("inf")
 
     return tuple(sorted(axes, key=lambda a: -step(a)))
+
+
+def _heavy_first(kernel: Kernel, rows: tuple[Axis, ...]) -> tuple[Axis, ...]:
+    """Returns the rows with those last that the large arrays do not depend on: then what is read stays for them."""
+    sizes = {a.name: a.numel * DTYPE_BYTES[a.dtype] for a in kernel.arrays if a.place != "scratch"}
+    bytes_of = dict.fromkeys(rows, 0)
+    touched = {(name, axis) for s in kernel.stages for name, at in _touched(s) for i in at for axis in i.axes()}
+    for name, axis in touched:
+        if axis in bytes_of:
+            bytes_of[axis] += sizes.get(name, 0)
+    largest = max(bytes_of.values(), default=0)
+    return tuple(sorted(rows, key=lambda axis: 2 * bytes_of[axis] < largest))
 
 
 def merged(kernel: Kernel) -> Kernel:

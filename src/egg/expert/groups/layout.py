@@ -46,10 +46,9 @@ def _with_loops(program: Program, choice: Grouping) -> list[Statement]:
 
     statements: list[Statement] = []
     for statement in program.statements:
-        if isinstance(statement, Library) and statement.name in choice.loops:
-            statements += as_reduction(statement.node, program.specs)
-        else:
-            statements.append(statement)
+        chosen = isinstance(statement, Library) and statement.name in choice.loops
+        definitions = as_reduction(statement.node, program.specs) if chosen else None
+        statements += [statement] if definitions is None else definitions
     return statements
 
 
