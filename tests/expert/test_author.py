@@ -59,8 +59,8 @@ def test_the_best_prediction_comes_first_and_fusion_is_complete_at_once(task: Ta
     options = agent.options(task, analyses, reference)
     assert [o.predicted_effect for o in options] == sorted((o.predicted_effect for o in options), reverse=True)
     ids = {o.id for o in options}
-    assert {"fuse.rows", "algebra.reduce-linear", "algebra.dead-and-duplicate"} <= ids
-    fused = agent.write(task, analyses, reference, plan_for(reference, "fuse.rows"))
+    assert {"fuse.epilogue", "algebra.reduce-linear", "algebra.dead-and-duplicate"} <= ids
+    fused = agent.write(task, analyses, reference, plan_for(reference, "fuse.epilogue"))
     assert fused.language == "cpp"
     assert set(fused.not_covered) == {"aten.linear.default: anchor"}
 
@@ -123,6 +123,7 @@ def test_repair_steps_back_by_half_or_to_the_parent(task: Task) -> None:
         return None if found is None else found.structure
 
     assert repaired("fuse.rows") == ("fuse.pointwise",)
+    assert repaired("fuse.epilogue") == ("fuse.pointwise",)
     assert repaired("fuse.pointwise") is None
     assert repaired("algebra.reduce-linear") is None
     steps = repaired("algebra.dead-and-duplicate")

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from egg.expert.debug import step_back
 from egg.expert.design import Design, design_of
-from egg.expert.options import Offers
+from egg.expert.options import Offers, title_of
 from egg.expert.profile import diagnose
 from egg.expert.writer import Writer
 from egg.schema.analysis import Analysis
@@ -56,11 +56,15 @@ class ExpertAuthor:
 
         Raises ValueError where nothing can be done from `parent`.
         """
-        option = self._chosen(self.options(task, analyses, parent), plan, parent)
-        if option.stage != "structure":
-            return self._writer.retuned(parent, option)
-        structure = (*parent.structure, option.id)
-        return self._written(task, analyses, structure, parent, option.title, option.principle_id)
+        option_id = plan.option_id or self._best(self.options(task, analyses, parent), parent)
+        if option_id.partition("=")[0] in parent.schedule_space:
+            offered = {o.id: o for o in self._offers.of(analyses, parent)}
+            if option_id not in offered:
+                raise ValueError(f"no option {option_id!r} from candidate {parent.id}")
+            return self._writer.retuned(parent, offered[option_id])
+        structure = (*parent.structure, option_id)
+        principle = self._principles.get(_move(option_id), "no principle")
+        return self._written(task, analyses, structure, parent, title_of(option_id), principle)
 
     def design_of(self, analyses: Sequence[Analysis], candidate: Candidate) -> Design:
         """Returns the structure of one of this author's candidates."""
@@ -78,7 +82,7 @@ class ExpertAuthor:
         if structure is None:
             return None
         why = f"Step back from {failed.structure[-1]}, which gave {evaluation.status}"
-        principle = self._principles.get(structure[-1].partition("@")[0], plan.principle_ids[0])
+        principle = self._principles.get(_move(structure[-1]), plan.principle_ids[0])
         repaired = self._written(task, analyses, structure, failed, why, principle)
         return repaired.updated(parent_ids=failed.parent_ids)
 
@@ -94,13 +98,10 @@ class ExpertAuthor:
             schedule={**written.schedule, **kept}, parent_ids=(parent.id,), rationale=f"{why} ({principle_id})."
         )
 
-    def _chosen(self, options: Sequence[Option], plan: StagePlan, parent: Candidate) -> Option:
-        if plan.option_id is None and options:
-            return max(options, key=lambda o: o.predicted_effect)
-        for option in options:
-            if option.id == plan.option_id:
-                return option
-        raise ValueError(f"no option {plan.option_id!r} from candidate {parent.id}: {[o.id for o in options]}")
+    def _best(self, options: Sequence[Option], parent: Candidate) -> str:
+        if not options:
+            raise ValueError(f"nothing can be done from candidate {parent.id}")
+        return max(options, key=lambda o: o.predicted_effect).id
 
 
 def _move(option_id: str) -> str:

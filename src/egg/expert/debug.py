@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from egg.expert.design import design_of
+from egg.expert.design import LEVELS, design_of
 from egg.expert.rewrites.registry import sites_of
 from egg.schema.candidate import Candidate
 from egg.schema.graph import Graph
@@ -20,7 +20,7 @@ def step_back(graphs: Sequence[Graph], failed: Candidate, plan: StagePlan) -> tu
     if plan.stage != "structure" or not failed.structure:
         return None
     *before, last = failed.structure
-    if last == "fuse.rows" and "fuse.pointwise" not in before:
+    if LEVELS.get(last) == "rows" and "fuse.pointwise" not in before:
         return (*before, "fuse.pointwise")
     if last.startswith("algebra.") and "@" not in last:
         design = design_of(graphs, before)

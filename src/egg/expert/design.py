@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import get_args, get_type_hints
+from typing import Literal, get_args, get_type_hints
 
 from egg.expert.groups import Grouping, group
 from egg.expert.ir import Library, Program
 from egg.expert.loops import Kernel, Layout, Schedule
 from egg.expert.lower import lower
+from egg.expert.products import loop_products, reducible
 from egg.expert.rewrites.costs import VIEWS
 from egg.expert.rewrites.matching import Facts, base
 from egg.expert.rewrites.registry import apply_all, sites_of
 from egg.expert.schedule import schedule
+from egg.expert.simplify import simplify
 from egg.schema.device import Device
 from egg.schema.graph import Graph
 
-LEVELS = ("fuse.rows", "fuse.pointwise")
-"""Moves that decide how much shares a kernel."""
+LEVELS: dict[str, Literal["pointwise", "rows"]] = {
+    "fuse.rows": "rows",
+    "fuse.epilogue": "rows",
+    "fuse.pointwise": "pointwise",
+}
+"""Moves that decide how much shares a kernel. An epilogue is rows around library calls."""
 
 SWITCHES = {"loops.vector-axis": "vector", "scratch": "keep"}
 """Moves `<move>=<value>` that set a field of the grouping."""
@@ -46,13 +52,14 @@ class Design:
             calls = tuple(Library(node, "not lowered") for node in graph.nodes)
             return Program(graph.inputs, calls, graph.returns, graph.mutations, graph.specs())
         constants = {i.name: list(i.value) for i in graph.inputs if i.value is not None}
-        return views_kept(lower(graph, constants), graph)
+        return simplify(views_kept(lower(graph, constants), graph, self.grouping.loops))
 
     def layout(self, workload: int, program: Program, device: Device) -> Layout:
         """Returns the steps of a workload. Kernel names are unique among the workloads."""
         if self.grouping is None:
             return Layout(tuple(s for s in program.statements if isinstance(s, Library)))
-        layout = group(program, self.grouping, device)
+        loops = reducible(program, self.grouping.loops)
+        layout = group(program, replace(self.grouping, loops=loops), device)
         if workload == 0:
             return layout
         named = [replace(s, name=f"w{workload}_{s.name}") if isinstance(s, Kernel) else s for s in layout.steps]
@@ -75,10 +82,10 @@ def apply_option(design: Design, option_id: str) -> Design:
     if move.startswith("algebra."):
         return replace(design, graphs=tuple(_rewritten(g, move, at) for g in design.graphs))
     if move in LEVELS:
-        level = "pointwise" if move == "fuse.pointwise" else "rows"
-        return replace(design, grouping=replace(grouping, level=level))
+        return replace(design, grouping=replace(grouping, level=LEVELS[move]))
     if move == LOOPS:
-        return replace(design, grouping=replace(grouping, loops=grouping.loops | {at}))
+        names = {at} if at else {name for graph in design.graphs for name in loop_products(graph)}
+        return replace(design, grouping=replace(grouping, loops=grouping.loops | names))
     if move == SPLIT:
         return replace(design, grouping=replace(grouping, mapping="inner"))
     if move in SWITCHES and value in switch_values(move):
@@ -86,10 +93,13 @@ def apply_option(design: Design, option_id: str) -> Design:
     raise ValueError(f"{option_id!r} is no structure option of the built-in author")
 
 
-def views_kept(program: Program, graph: Graph) -> Program:
-    """Returns the program with views that only library calls read as calls too: torch makes them without a copy."""
+def views_kept(program: Program, graph: Graph, loops: frozenset[str] = frozenset()) -> Program:
+    """Returns the program with views that only library calls read as calls too: torch makes them without a copy.
+
+    `loops` are the calls that are going to be loops, which read through views by themselves.
+    """
     users = Facts(graph).users
-    calls = {s.name for s in program.statements if isinstance(s, Library)}
+    calls = {s.name for s in program.statements if isinstance(s, Library)} - loops
     outputs = set(graph.output_names())
     views: dict[str, Library] = {}
     for node in reversed(graph.nodes):
