@@ -67,6 +67,8 @@ def through_views(expr: Expr, views: dict[str, Define]) -> Expr:
 
 def map_fetches(index: Index, of: Callable[[Fetch], Index]) -> Index:
     """Returns the index with each integer read, inner ones first, replaced."""
+    if not index.fetches():
+        return index
     result = constant(index.const)
     for atom, coef in index.terms:
         match atom:
