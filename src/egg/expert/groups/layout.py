@@ -46,8 +46,9 @@ def _with_loops(program: Program, choice: Grouping) -> list[Statement]:
 
     statements: list[Statement] = []
     for statement in program.statements:
-        chosen = isinstance(statement, Library) and statement.name in choice.loops
-        definitions = as_reduction(statement.node, program.specs) if chosen else None
+        definitions: Sequence[Statement] | None = None
+        if isinstance(statement, Library) and statement.name in choice.loops:
+            definitions = as_reduction(statement.node, program.specs)
         statements += [statement] if definitions is None else definitions
     return statements
 
@@ -85,6 +86,3 @@ def _buffers(
         for name, array in outputs.items()
         if name not in returned
     )
-
-
-__all__ = ["Group", "Nest", "group"]
