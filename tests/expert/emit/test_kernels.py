@@ -79,7 +79,7 @@ def softmax(n: str, rows: int, length: int, mapping: Any = "rows") -> Case:
     )  # fmt: skip
     data = torch.randn(rows, length) * 3
     kernel = Kernel(f"softmax{n}", (b,), stages, arrays, mapping=mapping)
-    return Case(kernel, {x: data}, {f"y{n}": data.softmax(-1)}, Schedule({"lanes": 16, "grain": 2}))
+    return Case(kernel, {x: data}, {f"y{n}": data.softmax(-1)}, Schedule({"lanes": 16, "grain": 2, "stream": True}))
 
 
 def layernorm(n: str, rows: int, length: int) -> Case:

@@ -5,8 +5,9 @@
 
 Knobs, by kernel form:
 
-- all: `threads` (0: all that torch uses), `grain` (rows, or tiles of columns, of one chunk; one chunk runs on the
-  calling thread alone)
+- rows in parallel: `threads` (0: all that torch uses), `grain` (rows, or tiles of columns, of one chunk; a single chunk
+  runs on the calling thread alone), `stream` (outputs written past the caches; only where the schedule has the knob)
+- `mapping="inner"`: `split` (parts of each stage's outermost loop; 0: one for each thread), `threads`
 - without `columns`: `lanes` (8, 16, 32, 64: block of the vectorised loop and number of partial results)
 - with `columns`: `tile` (columns of one tile, which is the vectorised loop)
 """

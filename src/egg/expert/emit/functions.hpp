@@ -74,6 +74,67 @@ INLINE inline void for_lanes(int64_t begin, int64_t end, const Body& body) {
   for (int64_t lane = 0; lane < rest; ++lane) body(i + lane, lane);
 }
 
+//: for_blocks
+// The same, and flush(i, count) after each block.
+template <int64_t lanes, class Body, class Flush>
+INLINE inline void for_blocks(int64_t begin, int64_t end, const Body& body, const Flush& flush) {
+  int64_t i = begin;
+  for (; i + lanes <= end; i += lanes) {
+#pragma omp simd
+    for (int64_t lane = 0; lane < lanes; ++lane) body(i + lane, lane);
+    flush(i, lanes);
+  }
+  const int64_t rest = end - i;
+#pragma omp simd
+  for (int64_t lane = 0; lane < rest; ++lane) body(i + lane, lane);
+  flush(i, rest);
+}
+
+//: put
+// Writes an element to memory, or, where `stream` is set, to the block that `flush` writes past the caches.
+template <bool stream, class T>
+INLINE inline void put(T& to, T& block, T value) {
+  if constexpr (stream) {
+    block = value;
+  } else {
+    to = value;
+  }
+}
+
+//: flush
+// Writes a block past the caches where it is aligned, else as usual; nothing where `stream` is not set.
+template <bool stream, class T>
+INLINE inline void flush(T* to, const T* block, int64_t count) {
+  if constexpr (stream) {
+    int64_t i = 0;
+#if defined(__AVX__)
+    typedef float Vector __attribute__((vector_size(32)));
+    constexpr int64_t step = 32 / sizeof(T);
+    if (reinterpret_cast<uintptr_t>(to) % 32 == 0) {
+      for (; i + step <= count; i += step) {
+        Vector vector;
+        __builtin_memcpy(&vector, block + i, 32);
+#if defined(__clang__)
+        __builtin_nontemporal_store(vector, reinterpret_cast<Vector*>(to + i));
+#else
+        __builtin_ia32_movntps256(reinterpret_cast<float*>(to + i), vector);
+#endif
+      }
+    }
+#endif
+    for (; i < count; ++i) to[i] = block[i];
+  }
+}
+
+//: fence
+// Makes what was written past the caches visible to other threads before they are told that it is there.
+template <bool stream>
+INLINE inline void fence() {
+#if defined(__SSE__)
+  if constexpr (stream) __builtin_ia32_sfence();
+#endif
+}
+
 //: fill
 template <class T>
 INLINE inline void fill(T* to, int64_t count, T value) {

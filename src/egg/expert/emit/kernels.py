@@ -18,7 +18,7 @@ from egg.expert.emit.simplify import simplified
 from egg.expert.emit.stages import Frame, StagePrinter, declare_local
 from egg.expert.emit.text import Names, Text, identifier
 from egg.expert.index import Axis
-from egg.expert.ir import Reduce, Scan
+from egg.expert.ir import Reduce, Scan, loads
 from egg.expert.loops import Compute, Kernel, Stage
 from egg.schema.plan import ScheduleValue
 
@@ -39,12 +39,21 @@ def knob_defaults(kernel: Kernel) -> dict[str, ScheduleValue]:
     return defaults
 
 
-def print_kernel(text: Text, kernel: Kernel) -> None:
-    """Adds the kernel's functions to the text; the last one has the kernel's name and takes its outside arrays."""
+def print_kernel(text: Text, kernel: Kernel, streams: bool = False) -> None:
+    """Adds the kernel's functions to the text; the last one has the kernel's name and takes its outside arrays.
+
+    `streams` asks for code that the constant `<kernel>_stream` switches to writing outputs past the caches.
+    """
     if kernel.mapping == "inner" and kernel.columns is None:
         InnerKernelPrinter(kernel).print(text)
     else:
-        RowKernelPrinter(kernel).print(text)
+        RowKernelPrinter(kernel, streams and not _reads_outputs(kernel)).print(text)
+
+
+def _reads_outputs(kernel: Kernel) -> bool:
+    outputs = {a.name for a in kernel.arrays if a.place == "output"}
+    stages = (*kernel.stages, *kernel.tail)
+    return any(read.source in outputs and read.at for s in stages for c in s.computes for read in loads(c.body))
 
 
 def written_arrays(kernel: Kernel) -> frozenset[str]:
@@ -102,6 +111,10 @@ class _KernelPrinter:
 class RowKernelPrinter(_KernelPrinter):
     """Prints a kernel whose rows run in parallel."""
 
+    def __init__(self, kernel: Kernel, streams: bool) -> None:
+        super().__init__(kernel)
+        self._streams = f"{self._id}_stream" if streams else ""
+
     def print(self, text: Text) -> None:
         """Adds the kernel's functions to the text."""
         if self._crossing:
@@ -131,7 +144,7 @@ class RowKernelPrinter(_KernelPrinter):
                 if array.place == "scratch" and array.name in places:
                     declare_local(text, places[array.name])
             head, body = Hoisted(names), Text()
-            frame = Frame(self._id, kernel.rows, kernel.columns, places, axes, head, self._crossing)
+            frame = Frame(self._id, kernel.rows, kernel.columns, places, axes, head, self._crossing, self._streams)
             for stage in kernel.stages:
                 StagePrinter(body, names, frame, stage).print()
             text.line(*head.text.lines, *body.lines)
@@ -151,8 +164,11 @@ class RowKernelPrinter(_KernelPrinter):
                 print_clear(text, tuple(self._crossing.values()))
             thread = "int64_t thread" if self._crossing else "int64_t"
             head = f"egg::for_rows(team, {count}, {self._id}_grain, [&](int64_t begin, int64_t end, {thread})"
-            with text.block(head, "});"), text.block("for (int64_t row = begin; row < end; ++row)"):
-                self._call_row(text, names, outer)
+            with text.block(head, "});"):
+                with text.block("for (int64_t row = begin; row < end; ++row)"):
+                    self._call_row(text, names, outer)
+                if self._streams:
+                    text.line(f"egg::fence<{self._streams}>();")
             self._ends(text, names)
 
     def _call_row(self, text: Text, names: Names, outer: list[Axis]) -> None:

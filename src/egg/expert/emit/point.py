@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from egg.expert.emit.dtypes import HALF, converted, held_type, literal, loaded, storable
 from egg.expert.emit.indices import index_text, split_by
 from egg.expert.emit.text import Names, Text, identifier
-from egg.expert.index import Axis, Fetch, Index
+from egg.expert.index import Axis, Fetch, Index, axis_index
 from egg.expert.ir import Apply, Bound, Cast, Constant, Expr, Guard, Load, Position
 from egg.expert.loops import Array, Compute, Store
 from egg.expert.scalar_ops import SCALAR_OPS
@@ -73,7 +73,8 @@ class Point:
 
     scope: Scope
     names: Names
-    stream: str = ""
+    streams: str = ""
+    """Name of the constant that says whether outputs are written past the caches; empty where they never are."""
     before: Text = field(default_factory=Text)
     inside: Text = field(default_factory=Text)
 
@@ -83,6 +84,8 @@ class Point:
         self._printed: dict[object, str] = {}
         self._pointers: dict[tuple[str, Index], str] = {}
         self._conditions: dict[str, str] = {}
+        self.blocks: dict[str, tuple[str, str, str]] = {}
+        """Of each streamed store: name of its block, C++ type, address without the lane."""
         self._keys: dict[int, int] = {}
         self._shapes: dict[object, int] = {}
         self._owner = ""
@@ -123,8 +126,21 @@ class Point:
         target = self.element(place, store.at, (), written=True)
         if place.local:
             self.inside.line(f"{target} = {value};")
+        elif self.streams and self._is_streamable(place, store.at):
+            block = self.names.fresh(f"{store.array}_block")
+            outer, _ = split_by(place.offset(store.at), self.scope.lane)
+            self.blocks[block] = (block, held_type(place.array.dtype), self._pointer(place, outer, True))
+            self.inside.line(f"egg::put<{self.streams}>({target}, {block}[{self.scope.slot}], {value});")
         else:
             self.inside.line(f"{target} = {storable(value, place.array.dtype)};")
+
+    def _is_streamable(self, place: Place, at: tuple[Index, ...]) -> bool:
+        """Whether neighbouring lanes are neighbours in memory, of a type that fills vectors without conversion."""
+        lane = self.scope.lane
+        if lane is None or place.array.dtype not in ("float32", "float64", "int32", "int64"):
+            return False
+        _, inner = split_by(place.offset(at), lane)
+        return inner == axis_index(lane)
 
     def index(self, index: Index, guard: tuple[Bound, ...] = ()) -> str:
         """Returns an index as text, its gathers printed ahead."""
@@ -181,7 +197,7 @@ class Point:
         return text
 
     def _is_variable(self, load: Load) -> bool:
-        if load.source not in self.scope.places:
+        if load.source not in self.scope.places or (not load.at and load.source in self._values):
             return True
         return self.scope.places[load.source].scalar
 

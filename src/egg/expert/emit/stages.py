@@ -33,6 +33,8 @@ class Frame:
     head: Hoisted
     partials: Mapping[str, Partial]
     """Where a reduction that crosses rows accumulates, by the name of its compute."""
+    streams: str = ""
+    """Name of the constant that says whether outputs are written past the caches; empty where they never are."""
 
 
 @dataclass(frozen=True)
@@ -150,10 +152,18 @@ class StagePrinter:
     ) -> None:
         for acc in totals:
             self._declare_lanes(acc)
-        head = f"egg::for_lanes<{self._lane_count()}>({begin}, {end}, [&](int64_t {name}, int64_t {slot}) INLINE"
+        for block, ctype, _ in point.blocks.values():
+            self._text.line(f"alignas(64) {ctype} {block}[{self._lane_count()}];")
+        function = "for_blocks" if point.blocks else "for_lanes"
+        head = f"egg::{function}<{self._lane_count()}>({begin}, {end}, [&](int64_t {name}, int64_t {slot}) INLINE"
         if slot not in point.inside.render():
             head = head.replace(f"int64_t {slot}", "int64_t")
-        with self._text.block(head, "});"):
+        flush = [
+            f"egg::flush<{self._frame.streams}>({pointer} + {name}, {block}, count);"
+            for block, _, pointer in point.blocks.values()
+        ]
+        end_text = f"}}, [&](int64_t {name}, int64_t count) INLINE {{ {' '.join(flush)} }});" if flush else "});"
+        with self._text.block(head, end_text):
             self._flush(point, before=False)
         for acc in totals:
             self._text.line(f"{acc.name}_total += {combination(acc.how.kind, acc.dtype).lanes}({acc.name}_lanes);")
@@ -175,6 +185,7 @@ class StagePrinter:
         return Point(
             Scope(self._places, self._axes, lane, slot, frozenset(self._frame.rows), self._frame.head),
             self._names.child(),
+            self._frame.streams,
         )
 
     def _body(self, point: Point) -> None:

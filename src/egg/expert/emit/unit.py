@@ -110,7 +110,7 @@ def _kernel(text: Text, kernel: Kernel, schedule: Schedule, defines: dict[str, S
             raise ValueError(f"schedule of {kernel.name}: {knob}={value!r}; C++ knobs are numbers or booleans")
         defines[f"{prefix}_{knob}"] = value
     printed = Text()
-    print_kernel(printed, kernel)
+    print_kernel(printed, kernel, "stream" in schedule.values)
     code = printed.render()
     for knob, value in knob_defaults(kernel).items():
         name = f"{prefix}_{knob}"
