@@ -22,7 +22,7 @@ lint: $(READY)
 	$(BIN)/ruff format --check
 
 types: $(READY)
-	$(BIN)/basedpyright
+	$(BIN)/basedpyright --pythonpath $(BIN)/python
 
 unit: $(READY)
 	$(BIN)/pytest -n $(JOBS) --dist loadfile

@@ -13,6 +13,7 @@ import re
 import shutil
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -52,8 +53,7 @@ def check_free(folder: Path) -> None:
     """Raises UsageError where a run can't be written to `folder` without losing another."""
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"--out {folder}: it is a file; name a folder")
-    log = folder / LOG
-    if log.exists() and log.stat().st_size > 0:
+    if _holds_run(folder):
         raise UsageError(
             f"{folder} already holds a run: go on with it by `egg resume {folder}`, show it by `egg show {folder}`, "
             "or choose another folder with --out"
@@ -61,6 +61,13 @@ def check_free(folder: Path) -> None:
     for name in (RESULT, KERNEL, REPORT, PRINCIPLES):
         if (folder / name).exists():
             raise UsageError(f"{folder} holds {name}, which would be overwritten: choose another folder with --out")
+
+
+def _holds_run(folder: Path) -> bool:
+    """Returns True where the log has a first event; a run that was killed before it holds nothing to lose."""
+    from egg.archive import RunFolder
+
+    return (folder / LOG).is_file() and any(True for _ in RunFolder.read(folder).events())
 
 
 def load_principles(folder: Path | None) -> tuple[Principle, ...]:
@@ -91,15 +98,17 @@ def find_task(spec: str, inputs: str | None = None) -> Task:
     """
     from egg.tasks.find import find_task
 
+    is_file = ".py" in spec or "/" in spec
+    folders = () if is_file else (os.getcwd(),)  # as `python -m` looks for modules
     if inputs is None:
-        return find_task(spec)
+        return find_task(spec, search_path=folders)
     if re.fullmatch(r"[\w.]+(:\w+)?", inputs) is None:
         raise UsageError(f"--inputs {inputs!r}: name a function as module:function")
-    if spec.endswith(".py") or "/" in spec:
+    if is_file:
         raise UsageError(
             f"--inputs {inputs!r}: the file {spec} draws its own inputs by get_inputs; leave --inputs away"
         )
-    return find_task(f"{spec}{'&' if '?' in spec else '?'}inputs={inputs}")
+    return find_task(f"{spec}{'&' if '?' in spec else '?'}inputs={inputs}", search_path=folders)
 
 
 def start(task: Task, folder: Path, request: Request, listeners: Sequence[Listener] = ()) -> RunState:
@@ -127,6 +136,7 @@ def resume(folder: Path, listeners: Sequence[Listener] = ()) -> RunState:
     _require_run(folder)
     principles = load_principles(_kept_principles(folder))
     with RunFolder.open(folder) as archive:
+        _warn_of(archive)
         so_far = read(folder)
         if so_far.outcome is None:
             with machine(so_far, archive, principles, listeners) as parts:
@@ -148,8 +158,10 @@ def read(folder: Path) -> RunState:
     from egg.schema.run import fold
 
     _require_run(folder)
+    archive = RunFolder.read(folder)
+    _warn_of(archive)
     state: RunState | None = None
-    for event in RunFolder.read(folder).events():
+    for event in archive.events():
         state = fold(state, event)
     if state is None:
         raise UsageError(f"{folder} holds an empty run: it ended before its first event; start it again")
@@ -271,6 +283,11 @@ def write_files(state: RunState, folder: Path, principles: Sequence[Principle] =
 def as_json(value: Any) -> str:
     """Returns JSON as the command line prints and stores it. Figures that are not finite are a fault of the house."""
     return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _warn_of(archive: RunFolder) -> None:
+    for text in archive.warnings:
+        warnings.warn(text, RuntimeWarning, stacklevel=3)
 
 
 def _write(path: Path, text: str) -> None:

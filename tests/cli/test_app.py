@@ -81,6 +81,25 @@ def test_an_interrupted_run_goes_on(fakes: Fakes, capsys: pytest.CaptureFixture[
     assert len({(c, t) for c, t in fakes.evaluator.evaluated}) == len(fakes.evaluator.evaluated)
 
 
+def test_a_torn_log_is_told_and_the_rest_is_shown(fakes: Fakes, capsys: pytest.CaptureFixture[str]) -> None:
+    assert status(["optimize", "task.py", "--out", "run", "--budget", "4"]) == 0
+    with Path("run/events.jsonl").open("a") as log:
+        log.write('{"type": "attempt_fin')
+    capsys.readouterr()
+    assert status(["show", "run"]) == 0
+    shown = capsys.readouterr()
+    assert "egg: warning:" in shown.err
+    assert "run/events.jsonl" in shown.err
+    assert "add one" in shown.out
+
+
+def test_a_run_that_was_killed_before_its_first_event_is_started_again(fakes: Fakes) -> None:
+    Path("run").mkdir()
+    Path("run/events.jsonl").write_text('{"type": "run_sta')
+    assert status(["optimize", "task.py", "--out", "run", "--budget", "4"]) == 0
+    assert Path("run/result.json").exists()
+
+
 def test_a_run_in_the_folder_is_not_lost(fakes: Fakes, capsys: pytest.CaptureFixture[str]) -> None:
     status(["optimize", "task.py", "--budget", "8", "--out", "run"])
     before = Path("run/events.jsonl").read_bytes()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
@@ -103,7 +104,10 @@ def analyze(task: TaskName, /, *, inputs: Inputs = None, as_json: Json = False) 
 def status(tokens: Sequence[str] | None = None) -> int:
     """Returns the exit status of one command line; errors are on stderr by then."""
     try:
-        value = app(tokens, exit_on_error=False, print_error=False, result_action="return_value")
+        with warnings.catch_warnings():
+            warnings.simplefilter("default", RuntimeWarning)
+            warnings.showwarning = faults.warned
+            value = app(tokens, exit_on_error=False, print_error=False, result_action="return_value")
         return value if isinstance(value, int) else 0
     except CycloptsError as error:
         return faults.misused(str(error))

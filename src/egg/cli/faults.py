@@ -23,6 +23,11 @@ def expected(error: EggError) -> int:
     return error.exit_status
 
 
+def warned(message: Warning | str, category: type[Warning], *_: object) -> None:
+    """Tells the user of a warning; takes the place of `warnings.showwarning`."""
+    _say(f"warning: {message}")
+
+
 def interrupted() -> int:
     """Returns the exit status for an interruption from the keyboard."""
     _say("interrupted; what was finished is kept, and `egg resume RUN` goes on from there")
