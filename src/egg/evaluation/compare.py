@@ -145,7 +145,7 @@ class _Judge:
         self._eps = torch.finfo(candidate.dtype).eps * expected.factor
         if candidate.numel() < tolerance.SMALL_ELEMENTS:
             self._eps *= tolerance.SMALL_FACTOR
-        self._limits = tolerance.limits_for(str(candidate.dtype).removeprefix("torch."))
+        self._limits = tolerance.limits_for(str(candidate.dtype).removeprefix("torch."), candidate.numel())
 
     def measure(self) -> Measured | Mismatch:
         squares = torch.zeros(3, dtype=torch.float64)

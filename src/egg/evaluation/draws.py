@@ -63,18 +63,6 @@ def scaled_inputs(call: Call, seed: int) -> Call | None:
     return result if changed else None
 
 
-def nearby_inputs(call: Call, seed: int) -> Call:
-    """Returns the inputs with each floating tensor scaled by a factor within 6 % of 1."""
-    generator = torch.Generator().manual_seed(seed)
-
-    def change(tensor: torch.Tensor) -> torch.Tensor:
-        if not tensor.is_floating_point():
-            return tensor
-        return tensor * (1 + (2 * torch.rand((), generator=generator).item() - 1) / 16)
-
-    return map_tensors(call, change)
-
-
 def _may_scale(tensor: torch.Tensor) -> bool:
     if not tensor.is_floating_point() or tensor.numel() == 0 or not bool(torch.isfinite(tensor).all()):
         return False

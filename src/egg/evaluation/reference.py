@@ -11,7 +11,7 @@ from torch import nn
 from egg.errors import TaskError
 from egg.evaluation.calls import call_seeded
 from egg.evaluation.compare import Expected
-from egg.evaluation.draws import nearby_inputs, redraw_state, scaled_inputs
+from egg.evaluation.draws import redraw_state, scaled_inputs
 from egg.evaluation.oracle import Oracle
 from egg.evaluation.stopwatch import Call
 from egg.evaluation.tensors import map_tensors, own_copy, same_bytes, walk
@@ -22,7 +22,7 @@ State = dict[str, torch.Tensor]
 Leaves = dict[str, Any]
 """What a call gave and left behind, by name: `output[1]`, `input args[0]`, `buffer bn.running_mean`."""
 
-_NEARBY = 4
+_MORE_DRAWS = 6
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,8 @@ class Draw:
     call: Call
     state: State
     seed: int
+    workload: str
+    kind: str
 
     def before(self) -> Leaves:
         """Returns inputs and state before the call, by the names they have in `Leaves`."""
@@ -64,18 +66,14 @@ class Reference:
 
     def draw(self, workload: str, seed: int, kind: str, state: bool) -> Draw | None:
         """Returns fresh inputs, with fresh weights where `state` says so; None where the kind does not apply."""
-        args, kwargs = draw_inputs(self._task, self._workloads[workload], seed)
-        call: Call = (args, kwargs)
-        if kind == "scaled":
-            scaled = scaled_inputs(call, seed)
-            if scaled is None or not self._stays_finite(scaled, seed):
-                return None
-            call = scaled
+        call = self._inputs(workload, seed, kind)
+        if call is None:
+            return None
         if state:
             self.module.load_state_dict(self._pristine)
             redraw_state(self.module, seed)
             self._state = copied(self.module.state_dict())
-        return Draw(call, self._state, seed)
+        return Draw(call, self._state, seed, workload, kind)
 
     def expect(self, draw: Draw) -> Expectation:
         """Returns what is right for a draw. Raises TaskError where the reference fails or gives NaN."""
@@ -95,19 +93,28 @@ class Reference:
         return Expectation(output, self._oracle.judge(draw.call, draw.state, draw.seed, expected))
 
     def reconsidered(self, draw: Draw, leaf: str, expected: Expected) -> Expected:
-        """Returns `expected` with the largest error that the reference makes on a few nearby inputs.
+        """Returns `expected` with the largest error that the reference makes on a few more draws of the same kind.
 
         One small output is one sample of the reference's error, which may be zero by luck.
         """
         rms, largest = expected.error_rms, expected.error_max
-        for i in range(_NEARBY):
-            near = replace(draw, call=nearby_inputs(draw.call, draw.seed + i))
-            found = self.expect(near).leaves.get(leaf)
+        for i in range(1, _MORE_DRAWS + 1):
+            seed = (draw.seed + i) % 2**32
+            call = self._inputs(draw.workload, seed, draw.kind)
+            found = self.expect(replace(draw, call=call, seed=seed)).leaves.get(leaf) if call else None
             if found is not None and found.error is not None:
-                error = found.error[found.error.isfinite()]
-                rms = max(rms, error.abs().square().mean().sqrt().item())
-                largest = max(largest, error.abs().max().item())
+                error = found.error[found.error.isfinite()].abs()
+                rms = max(rms, error.square().mean().sqrt().item())
+                largest = max(largest, error.max().item())
         return replace(expected, error_rms=rms, error_max=largest)
+
+    def _inputs(self, workload: str, seed: int, kind: str) -> Call | None:
+        args, kwargs = draw_inputs(self._task, self._workloads[workload], seed)
+        call: Call = (args, kwargs)
+        if kind != "scaled":
+            return call
+        scaled = scaled_inputs(call, seed)
+        return scaled if scaled is not None and self._stays_finite(scaled, seed) else None
 
     def _stays_finite(self, call: Call, seed: int) -> bool:
         try:

@@ -84,7 +84,7 @@ class Operations:
         for leaf, expected in wanted.items():
             with one_thread():
                 outcome = measure(leaf, sent[leaf], expected, sources)
-            if isinstance(outcome, Measured) and 1 < outcome.excess < tolerance.SECOND_OPINION_WITHIN:
+            if isinstance(outcome, Measured) and tolerance.asks_again(outcome.excess, outcome.elements):
                 outcome = measure(leaf, sent[leaf], self._ready().reconsidered(draw, leaf, expected))
             if isinstance(outcome, Measured):
                 leaves.append(asdict(outcome))

@@ -38,7 +38,8 @@ CANCELLED_EPS = 64.0
 """Times eps and the largest input: an error of the reference that is believed however small its result is."""
 
 SECOND_OPINION_WITHIN = 100.0
-"""A miss by less than this asks for the reference's error on nearby inputs before it is final."""
+SECOND_OPINION_ELEMENTS = 4096
+"""A miss by less than the factor, in a leaf below the size, asks for the reference's error on more draws first."""
 
 FLOOR_SHARE = 0.5
 """A time below this share of the roofline floor is noted; data that stays in the caches may beat the floor itself."""
@@ -61,6 +62,15 @@ _WIDE = Limits(rms=4.0, max=8.0)
 _HALF = Limits(rms=3.0, max=16.0)
 
 
-def limits_for(dtype_name: str) -> Limits:
-    """Returns the limits under the policy `strict`; `dtype_name` is without the `torch.` prefix."""
-    return _HALF if dtype_name in ("float16", "bfloat16") else _WIDE
+def limits_for(dtype_name: str, elements: int = SMALL_ELEMENTS) -> Limits:
+    """Returns the limits under the policy `strict`; `dtype_name` is without the `torch.` prefix.
+
+    Over a few elements, rms says no more than the largest, so both have the wider limit.
+    """
+    limits = _HALF if dtype_name in ("float16", "bfloat16") else _WIDE
+    return limits if elements >= SMALL_ELEMENTS else Limits(rms=limits.max, max=limits.max)
+
+
+def asks_again(excess: float, elements: int) -> bool:
+    """Returns whether a miss may be bad luck of the reference's one sample of error."""
+    return 1 < excess < SECOND_OPINION_WITHIN and elements < SECOND_OPINION_ELEMENTS
