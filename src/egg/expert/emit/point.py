@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from egg.expert.emit.dtypes import HALF, converted, held_type, literal, loaded, storable
+from egg.expert.emit.dtypes import HALF, converted, held_type, literal, loaded, storable, stored_type
 from egg.expert.emit.indices import index_text, split_by
 from egg.expert.emit.text import Names, Text, identifier
 from egg.expert.index import Axis, Fetch, Index, axis_index
@@ -344,19 +344,7 @@ def dtype_of(expr: Expr) -> str:
 
 def pointer_type(array: Array, written: bool) -> str:
     """Returns the C++ type of a pointer to an array that comes from outside."""
-    from egg.expert.emit.dtypes import stored_type
-
     return f"{'' if written else 'const '}{stored_type(array.dtype)}* __restrict"
-
-
-def scalar_load(name: str, dtype: str) -> Load:
-    """Returns the read of a scalar by name."""
-    return Load(name, (), dtype)
-
-
-def without_stores(compute: Compute) -> Compute:
-    """Returns the compute with its stores dropped."""
-    return replace(compute, stores=())
 
 
 def variable_of(array: Array) -> str:
