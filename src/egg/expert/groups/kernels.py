@@ -43,8 +43,8 @@ class Context:
         return int(self.device.l2_bytes * _SCRATCH_SHARE)
 
 
-def kernel_of(group: Group, number: int, written: frozenset[str], context: Context) -> tuple[Kernel, frozenset[str]]:
-    """Returns the kernel of a group, and the names of values that only this kernel passes through memory."""
+def kernel_of(group: Group, number: int, written: frozenset[str], context: Context) -> Kernel:
+    """Returns the kernel of a group; `written` names the values that have to reach memory."""
     group = open_rows(without_repeats(aligned(group), written))
     if context.choice.keep != "recompute":
         group = with_shared_parts(group, context.scratch_limit_bytes)
@@ -57,7 +57,7 @@ def kernel_of(group: Group, number: int, written: frozenset[str], context: Conte
         arrays=_arrays(group, staged, written, context),
     )
     kernel = with_short_loops(merged(vectorised(kernel, context.choice.vector)))
-    return replace(kernel, mapping=_mapping(kernel, context), doc=kernel_doc(kernel)), staged.spilled
+    return replace(kernel, mapping=_mapping(kernel, context), doc=kernel_doc(kernel))
 
 
 def _mapping(kernel: Kernel, context: Context) -> Literal["rows", "inner"]:

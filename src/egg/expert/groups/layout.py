@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from egg.expert.groups.grouping import Grouping
 from egg.expert.groups.inlining import inline_plain, needed
 from egg.expert.groups.kernels import Context, kernel_of
-from egg.expert.groups.nests import Nest, nest_of, refine
+from egg.expert.groups.nests import nest_of, refine
 from egg.expert.groups.partition import Partition
-from egg.expert.groups.rows import Group
 from egg.expert.groups.stages import dense
 from egg.expert.ir import Define, Library, Program, Statement
 from egg.expert.loops import Array, Kernel, Layout, Step
@@ -34,8 +33,8 @@ def group(program: Program, choice: Grouping, device: Device) -> Layout:
     context = Context(specs, inputs, choice, device)
     partition = Partition(nests, libraries, returned | calls, [s.name for s in statements])
     partition.fuse(choice.level, context.scratch_limit_bytes)
-    steps, spilled = _build(partition, libraries, context)
-    return Layout(steps, _buffers(steps, returned, specs, spilled))
+    steps = _build(partition, libraries, context)
+    return Layout(steps, _buffers(steps, returned))
 
 
 def _with_loops(program: Program, choice: Grouping) -> list[Statement]:
@@ -53,9 +52,7 @@ def _with_loops(program: Program, choice: Grouping) -> list[Statement]:
     return statements
 
 
-def _build(
-    partition: Partition, libraries: Sequence[Library], context: Context
-) -> tuple[tuple[Step, ...], frozenset[str]]:
+def _build(partition: Partition, libraries: Sequence[Library], context: Context) -> tuple[Step, ...]:
     written = partition.written()
     calls: Mapping[str, Library] = {call.name: call for call in libraries}
     clones = {
@@ -65,21 +62,16 @@ def _build(
     }
     context = Context({**context.specs, **clones}, context.inputs, context.choice, context.device)
     steps: list[Step] = []
-    spilled: set[str] = set()
     for key in partition.order(list(calls)):
         if key in calls:
             steps.append(calls[key])
             continue
         number = sum(isinstance(step, Kernel) for step in steps)
-        kernel, extra = kernel_of(partition.groups[key], number, written, context)
-        steps.append(kernel)
-        spilled |= extra
-    return tuple(steps), frozenset(spilled)
+        steps.append(kernel_of(partition.groups[key], number, written, context))
+    return tuple(steps)
 
 
-def _buffers(
-    steps: Sequence[Step], returned: frozenset[str], specs: Mapping[str, TensorSpec], spilled: frozenset[str]
-) -> tuple[Array, ...]:
+def _buffers(steps: Sequence[Step], returned: frozenset[str]) -> tuple[Array, ...]:
     outputs = {a.name: a for s in steps if isinstance(s, Kernel) for a in s.arrays if a.place == "output"}
     return tuple(
         Array(name, array.dtype, array.shape, dense(array.shape), "output")
