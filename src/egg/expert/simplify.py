@@ -57,7 +57,9 @@ def simplify(program: Program) -> Program:
 
 
 def through_views(expr: Expr, views: dict[str, Define]) -> Expr:
-    """Returns the expression with loads and fetches of `views` replaced by what these read; folded."""
+    """Returns the expression with loads and fetches of `views` replaced by what these read; folded where one was."""
+    if not any(load.source in views for load in loads(expr)):
+        return expr
 
     def leaf(load: Load) -> Expr:
         return inline(views[load.source], load.at) if load.source in views else load
@@ -126,7 +128,7 @@ def _inlined(statements: Iterable[Statement], pinned: frozenset[str]) -> list[St
         if isinstance(statement, Library):
             result.append(statement)
             continue
-        define = replace(statement, body=through_views(statement.body, views))
+        define = replace(statement, body=folded(through_views(statement.body, views)))
         if _is_view(define):
             views[define.name] = define
             if define.name not in pinned:
