@@ -33,6 +33,9 @@ MOST_SINGLE_SITES = 4
 OVERRIDE = {"loops.vector-axis": 0.9, "scratch": 0.95, SPLIT: 0.95}
 """What is left of a prediction where the grouping had chosen otherwise: its own choice is right more often than not."""
 
+HOPELESS = 0.7
+"""Loops that promise less than this against a library call are not worth their build."""
+
 TITLES = {
     "fuse.pointwise": "fuse pointwise chains into native loops",
     "fuse.rows": "finish each row in one native loop nest",
@@ -125,13 +128,16 @@ class Offers:
         after = self._worked_out(analyses, (*structure, option_id))
         if after[1] == before[1] or (move in LEVELS and not _has_kernels(after[1])):
             return None
+        effect = before[2] / after[2] * OVERRIDE.get(move, 1.0)
+        if move == LOOPS and effect < HOPELESS:
+            return None
         return Option(
             id=option_id,
             stage="structure",
             principle_id=principle,
             move=move,
             title=title_of(option_id),
-            predicted_effect=before[2] / after[2] * OVERRIDE.get(move, 1.0),
+            predicted_effect=effect,
         )
 
     def _knob_options(self, analyses: Sequence[Analysis], parent: Candidate) -> list[Option]:

@@ -139,7 +139,8 @@ def attribute(path: str, kind: str) -> str:
 
 def _loads(text: Lines, part: Part, names: Names, kernels: str) -> None:
     if part.unit is not None and part.unit.functions:
-        text.line(f"{', '.join(f.name for f in part.unit.functions)}, = {kernels}()")
+        functions = [f.name for f in part.unit.functions]
+        text.line(f"({', '.join(functions)}{',' if len(functions) == 1 else ''}) = {kernels}()")
     used = _used(part)
     for entry in part.program.inputs:
         if entry.name not in used or entry.kind == "input":
