@@ -15,6 +15,12 @@ SPIN_COUNT = 30_000
 worker's block on a machine without spare cores; below 10,000 each parallel region pays for waking its threads."""
 
 
+KEPT_HEAP_BYTES = 2**30
+"""Freed memory that the C library keeps. By default it returns every freed tensor of a megabyte or so to the system,
+and the page faults of the next call cost more than many kernels, now in one worker and now in the other. A serving
+process that reuses its memory does not pay them, so both legs are timed without them."""
+
+
 def worker_environment(inherited: Mapping[str, str], folder: Path, builds: Path, threads: int) -> dict[str, str]:
     """Returns the whole environment of a worker with its own home, temporary folder and caches."""
     kept = {name: inherited[name] for name in _KEPT if name in inherited}
@@ -39,4 +45,6 @@ def worker_environment(inherited: Mapping[str, str], folder: Path, builds: Path,
         "MKL_NUM_THREADS": str(threads),
         "OPENBLAS_NUM_THREADS": "1",  # numpy starts these threads on import, and a process with threads can't be forked
         "GOMP_SPINCOUNT": str(SPIN_COUNT),
+        "MALLOC_TRIM_THRESHOLD_": str(KEPT_HEAP_BYTES),
+        "MALLOC_MMAP_THRESHOLD_": str(KEPT_HEAP_BYTES),
     }

@@ -18,7 +18,7 @@ from egg.evaluation import tolerance
 from egg.evaluation.baselines import Ladder
 from egg.evaluation.crew import Crew, Engaged
 from egg.evaluation.desk import CandidateFailed, ReferenceLost
-from egg.evaluation.environment import SPIN_COUNT
+from egg.evaluation.environment import KEPT_HEAP_BYTES, SPIN_COUNT
 from egg.evaluation.examination import Entropy, Examination, Setting
 from egg.evaluation.local import LocalWorkplace
 from egg.evaluation.tiers import PLANS, Limits
@@ -207,6 +207,7 @@ class LocalEvaluator:
             "start_method": self._crew.start_method(PLANS[tier].fresh),
             "threads": str(self._config.threads),
             "openmp_spin_count": str(SPIN_COUNT),
+            "kept_heap_bytes": str(KEPT_HEAP_BYTES),
             "policy": self._config.policy,
             "mode": "train" if self._task.training else "eval",
             "device": "cpu",
