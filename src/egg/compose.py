@@ -209,6 +209,7 @@ def machine(
     """Gives the machine of one run that has come `so_far`, and ends its workers afterwards."""
     from egg.evaluation.evaluator import LocalEvaluator
     from egg.expert.author import ExpertAuthor
+    from egg.knowledge.matcher import match
     from egg.planning.planner import RulePlanner
     from egg.protocols import Machine
 
@@ -219,7 +220,7 @@ def machine(
         try:
             yield Machine(
                 analyst=analyst(),
-                planner=RulePlanner({p.id: p for p in principles}),
+                planner=RulePlanner(lambda facts: match(principles, facts)),
                 code=author,
                 profile=author,
                 debug=author,

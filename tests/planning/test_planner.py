@@ -14,10 +14,11 @@ from egg.schema.candidate import Candidate
 from egg.schema.evaluation import Evaluation, Status, Tier
 from egg.schema.plan import Option
 from egg.schema.principle import STAGES
-from egg.schema.run import RunState
+from egg.schema.run import Attempt, RunState
 from egg.schema.task import Task
 from egg.testing.conformance import PlannerConformance
 from egg.testing.factories import (
+    make_analysis,
     make_attempt,
     make_config,
     make_evaluation,
@@ -100,13 +101,44 @@ def test_a_structure_that_tunes_better_overtakes() -> None:
     assert (winner.structure, winner.schedule["rows"]) == (("fold",), 64)
 
 
+def analyzed(*attempts: Attempt) -> RunState:
+    return make_state(*attempts, analyses=(make_analysis(),))
+
+
 def test_hypotheses_speak_the_words_of_the_principles() -> None:
     principle = make_principle(id="fuse", title="Fuse the chain", expects="bytes down")
-    planner = RulePlanner({"fuse": principle}, language="triton")
-    plan = planner.next(make_state(make_attempt()), lambda _: [make_option(principle_id="fuse")])
+    planner = RulePlanner(lambda _: [principle], language="triton")
+    plan = planner.next(analyzed(make_attempt()), lambda _: [make_option(principle_id="fuse")])
     assert plan is not None
     assert plan.hypothesis == "Fuse the chain; expected: bytes down"
     assert (plan.principle_ids, plan.language, plan.predicted_effect) == (("fuse",), "triton", 1.3)
+
+
+def test_every_principle_that_lists_the_move_is_named_its_own_first() -> None:
+    own, mine = make_principle(id="fuse"), make_principle(id="mine", moves=("fuse.rows",))
+    planner = RulePlanner(lambda _: [mine, own])
+    plan = planner.next(analyzed(make_attempt()), lambda _: [make_option(principle_id="fuse", move="fuse.rows")])
+    assert plan is not None
+    assert plan.principle_ids == ("fuse", "mine")
+
+
+def test_a_step_that_no_principle_speaks_for_is_taken_only_when_exploring() -> None:
+    planner = RulePlanner(lambda _: [make_principle(id="other", moves=("elsewhere",))])
+    state = analyzed(make_attempt())
+    assert planner.next(state, lambda _: [make_option(principle_id="fuse")]) is None
+    exploring = make_run_started(config=make_config(explore_share=1.0))
+    plan = planner.next(state.updated(started=exploring), lambda _: [make_option(principle_id="fuse")])
+    assert plan is not None
+    assert (plan.explores, plan.principle_ids) == (True, ("fuse",))
+
+
+def test_principles_are_matched_against_the_facts_of_the_task() -> None:
+    principle = make_principle(id="fuse")
+    planner = RulePlanner(lambda facts: [principle] if facts["bound"] == "memory" else [])
+    options = [make_option(principle_id="fuse")]
+    for bound, taken in (("memory", True), ("compute", False)):
+        state = make_state(make_attempt(), analyses=(make_analysis(facts={"bound": bound}),))
+        assert (planner.next(state, lambda _: options) is not None) is taken
 
 
 def test_without_principles_the_option_speaks_for_itself() -> None:

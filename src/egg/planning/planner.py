@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 
 from egg.planning import acceptance, budget, finals
+from egg.planning.advice import Advice, Matching
 from egg.planning.arms import arms, beam
 from egg.planning.bandit import by_promise
 from egg.planning.explore import explores, least_evidence
@@ -24,11 +25,12 @@ from egg.schema.run import Attempt, Outcome, RunState, Verdict
 class RulePlanner:
     """Structure first, from the best so far; then mapping, tiling and memory of the best structures.
 
-    `principles` by id give the hypotheses their words; `language` is what the author writes.
+    `matching` finds the principles that apply: they give a step its reason, and a step that none of them speaks for
+    is only taken when exploring. `language` is what the author writes.
     """
 
-    def __init__(self, principles: Mapping[str, Principle] | None = None, language: str = "cpp") -> None:
-        self._principles = dict(principles or {})
+    def __init__(self, matching: Matching | None = None, language: str = "cpp") -> None:
+        self._matching = matching
         self._language = language
 
     def next(self, state: RunState, options_of: OptionsOf) -> StagePlan | None:
@@ -39,13 +41,14 @@ class RulePlanner:
             return None
         tried = Tried.of(state.attempts)
         exploring = explores(state.started.config, len(state.attempts))
+        advice = Advice(self._matching, state)
         for parent, options, attempts in self._choices(state, options_of, tried):
             if exploring:
                 option = least_evidence(options, state.attempts, state.started.config.seed)
             else:
-                option = most_promising(worth_trying(options), attempts)
+                option = most_promising(worth_trying(advice.backed(options)), attempts)
             if option is not None:
-                return self._plan(state, parent, option, exploring)
+                return self._plan(state, parent, option, advice.reasons(option), exploring)
         return None
 
     def repair(self, state: RunState) -> StagePlan | None:
@@ -92,15 +95,16 @@ class RulePlanner:
             allowance_s=budget.allowance_s(state),
         )
 
-    def _plan(self, state: RunState, parent: Candidate, option: Option, exploring: bool) -> StagePlan:
-        principle = self._principles.get(option.principle_id)
-        expected = f"{principle.title}; expected: {principle.expects}" if principle else option.title
+    def _plan(
+        self, state: RunState, parent: Candidate, option: Option, reasons: Sequence[Principle], exploring: bool
+    ) -> StagePlan:
+        expected = f"{reasons[0].title}; expected: {reasons[0].expects}" if reasons else option.title
         return StagePlan(
             index=len(state.attempts),
             stage=option.stage,
             objective=OBJECTIVES[option.stage],
             hypothesis=expected,
-            principle_ids=(option.principle_id,),
+            principle_ids=tuple(p.id for p in reasons) or (option.principle_id,),
             option_id=option.id,
             predicted_effect=option.predicted_effect,
             parent_id=parent.id,
