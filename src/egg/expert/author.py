@@ -32,7 +32,9 @@ class ExpertAuthor:
     name = "expert"
 
     def __init__(self, device: Device, principles: Iterable[Principle]) -> None:
-        self._principles = {move: p.id for p in reversed(tuple(principles)) for move in p.moves}
+        known = tuple(principles)
+        self._principles = {move: p.id for p in reversed(known) for move in p.moves}
+        self._titles = {p.id: p.title for p in known}
         self._device = device
         self._writer = Writer(device)
         self._offers = Offers(device, self._principles)
@@ -91,12 +93,17 @@ class ExpertAuthor:
         principle_id: str,
     ) -> Candidate:  # fmt: skip
         graphs = [a.graph for a in analyses]
-        steps = [f"{s}: {self._principles.get(_move(s), 'no principle')}" for s in structure]
+        steps = [self._decision(option_id) for option_id in structure]
         written = self._writer.write(task, graphs, structure, steps, self._offers.predicted_ms(analyses, structure))
         kept = {k: v for k, v in parent.schedule.items() if v in _choices(written, k)}
         return written.updated(
             schedule={**written.schedule, **kept}, parent_ids=(parent.id,), rationale=f"{why} ({principle_id})."
         )
+
+    def _decision(self, option_id: str) -> str:
+        """Returns a step with the principle behind it, in words."""
+        principle = self._principles.get(_move(option_id), "no principle")
+        return f"{option_id}: {self._titles.get(principle, principle)} ({principle})"
 
     def _best(self, options: Sequence[Option], parent: Candidate) -> str:
         if not options:
