@@ -94,6 +94,8 @@ class Outcome(Record):
 
 
 class RunStarted(Record):
+    """A run begins: everything that it depends on."""
+
     type: Literal["run_started"] = "run_started"
     run_id: str
     started: str
@@ -105,6 +107,8 @@ class RunStarted(Record):
 
 
 class Analyzed(Record):
+    """The task was exported and its costs counted."""
+
     type: Literal["analyzed"] = "analyzed"
     analyses: tuple[Analysis, ...]
     """One a workload."""
@@ -112,12 +116,16 @@ class Analyzed(Record):
 
 
 class BaselineMeasured(Record):
+    """One rung of the ladder was measured, or found to be unavailable."""
+
     type: Literal["baseline_measured"] = "baseline_measured"
     baseline: Baseline
     wall_s: float
 
 
 class AttemptFinished(Record):
+    """A candidate was written, evaluated and judged."""
+
     type: Literal["attempt_finished"] = "attempt_finished"
     attempt: Attempt
 
@@ -131,6 +139,8 @@ class FinalMeasured(Record):
 
 
 class RunFinished(Record):
+    """The winner was chosen from the final measurements."""
+
     type: Literal["run_finished"] = "run_finished"
     outcome: Outcome
 
