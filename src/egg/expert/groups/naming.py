@@ -32,11 +32,19 @@ def _numbered(letter: str, axes: tuple[Axis, ...]) -> Iterator[tuple[Axis, Axis]
 
 
 def kernel_name(group: Group, number: int) -> str:
-    """Returns a C identifier that tells what the kernel fuses: `k0_layer_norm_gelu`."""
+    """Returns an identifier that tells what the kernel fuses: `k0_layer_norm_gelu`.
+
+    No two underscores follow each other, as C++ keeps such names to itself and the printer would change them.
+    """
     origins = (origin for nest in group.nests for origin in nest.origin or (nest.name,))
-    words = list(dict.fromkeys(re.sub(r"\W", "_", re.sub(r"_\d+$", "", origin)) for origin in origins))
+    words = list(dict.fromkeys(_word(origin) for origin in origins))
     shown = words if len(words) <= _NAME_PARTS else [*words[: _NAME_PARTS - 1], words[-1]]
     return "_".join((f"k{number}", *shown))
+
+
+def _word(origin: str) -> str:
+    without_number = re.sub(r"_\d+$", "", origin)
+    return re.sub(r"[\W_]+", "_", without_number).strip("_")
 
 
 def kernel_doc(kernel: Kernel) -> str:
