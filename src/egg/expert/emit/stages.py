@@ -237,7 +237,7 @@ class StagePrinter:
         reduced = [axis in how.axes for axis in loops]
         first = reduced.index(True)
         tail = len(loops)
-        while tail > first and reduced[tail - 1]:
+        while tail > first and reduced[tail - 1] and not self._runs_in_order(loops[-1]):
             tail -= 1
         kept = tuple(a for a in loops[first:] if a not in how.axes)
         steps = prod(a.extent for a in loops if a in how.axes)
@@ -246,6 +246,10 @@ class StagePrinter:
         wide = how.kind == "sum" and operand in (*HALF, "float32") and per_lane > FLOAT_STEPS
         dtype = accumulator_dtype(how.kind, operand, wide and tail == len(loops))
         return Accumulator(compute, how, first, tail, kept, wide, dtype, identifier(compute.name))
+
+    def _runs_in_order(self, axis: Axis) -> bool:
+        """Returns whether something is scanned along a loop: then it has no lanes."""
+        return any(isinstance(c.how, Scan) and c.how.axis == axis for c in self._stage.computes)
 
     def _open(self, depth: int) -> None:
         for acc in self._accumulators:

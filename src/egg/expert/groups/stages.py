@@ -190,6 +190,6 @@ def dense(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def _orders_agree(nest: Nest, draft: Draft) -> bool:
-    """Returns whether the nest can share the loops of the stage: scans along different loops cannot."""
-    scans = {n.how.axis for n in (*draft.nests, nest) if isinstance(n.how, Scan)}
+    """Returns whether the nest can share the loops of the stage: scans along different loops, or both ways, cannot."""
+    scans = {(n.how.axis, n.how.reverse) for n in (*draft.nests, nest) if isinstance(n.how, Scan)}
     return len(scans) <= 1
