@@ -14,7 +14,8 @@ import torch
 from egg.evaluation.compare import Expected, Measured, measure
 from egg.evaluation.environment import worker_environment
 from egg.evaluation.local import CappedLog
-from egg.evaluation.tensors import Unsupported, read_tree, same_bytes, write_tree
+from egg.evaluation.oracle import Oracle
+from egg.evaluation.tensors import Unsupported, own_copy, read_tree, same_bytes, write_tree
 from egg.evaluation.tolerance import limits_for
 from egg.evaluation.wire import MAX_MESSAGE_BYTES, Channel, Decoder, MalformedMessage, encode
 
@@ -145,3 +146,29 @@ def test_one_wrong_row_cannot_hide_in_the_whole() -> None:
 def test_half_types_have_limits_of_their_own() -> None:
     assert limits_for("bfloat16") == limits_for("float16")
     assert limits_for("float32").max < limits_for("float16").max
+
+
+def test_a_copy_has_the_strides_of_its_original() -> None:
+    whole = torch.arange(40.0).reshape(4, 10)
+    for tensor in (whole, whole.t(), whole[:, 1::2], whole[:1].expand(3, 10), whole[:0], whole[0, 0]):
+        copy = own_copy(tensor)
+        assert copy.stride() == tensor.stride()
+        assert torch.equal(copy, tensor)
+        assert copy.untyped_storage().data_ptr() != tensor.untyped_storage().data_ptr() or not tensor.numel()
+
+
+def test_a_float64_result_of_half_inputs_is_held_against_the_oracle() -> None:
+    class Widened(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x.sigmoid().double()
+
+    x = torch.randn(64, generator=torch.Generator().manual_seed(0)).bfloat16()
+    leaves = {"output": Widened()(x)}
+    expected = Oracle(Widened).judge(((x,), {}), {}, 0, leaves)["output"]
+    exact = x.double().sigmoid()
+    assert expected.gold is not None
+    assert torch.equal(expected.gold, exact)
+    for value, passes in ((exact, True), (exact.float().double(), True), (leaves["output"] * 1.05, False)):
+        outcome = measure("output", value, expected)
+        assert isinstance(outcome, Measured)
+        assert outcome.passed is passes

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -27,28 +28,35 @@ class Oracle:
     def judge(self, call: Call, state: dict[str, torch.Tensor], seed: int, leaves: Leaves) -> dict[str, Expected]:
         """Returns, for each leaf that the reference gave, the oracle's value and the reference's own error.
 
-        A float64 result is its own oracle. Its error is that of a float32 twin, on the same inputs rounded to float32,
-        scaled by the ratio of the two units.
+        Where all that enters is float64, a result is its own oracle. Its error is that of a float32 twin, on the same
+        inputs rounded to float32, scaled by the ratio of the two units. A float64 result of narrower inputs is held
+        against the oracle, like any other, and may err as much as such a twin.
         """
         floating = {k: v for k, v in leaves.items() if isinstance(v, torch.Tensor) and _real(v.dtype).is_floating_point}
         wide = {k for k, v in floating.items() if _real(v.dtype) is torch.float64}
         tensors = {k for k, v in leaves.items() if isinstance(v, torch.Tensor)}
-        gold = self._run(call, state, seed, torch.float64) if tensors - wide else None
-        twin = rounded = None
+        given = [v for _, v in walk([call, state], "given") if isinstance(v, torch.Tensor)]
+        narrowest = _narrowest(given)
+        gold = twin = rounded = None
+        if tensors - wide or narrowest is not torch.float64:
+            gold = self._run(call, state, seed, torch.float64)
         if wide:
             round_down = lambda t: t.float() if t.is_floating_point() else t  # noqa: E731
             low_call, low_state = map_tensors(call, round_down), map_tensors(state, round_down)
             twin = self._run(low_call, low_state, seed, torch.float32)
             rounded = self._run(low_call, low_state, seed, torch.float64)
-        reach = _reach([v for _, v in walk([call, state], "given")])
+        reach = _reach(given)
         expected: dict[str, Expected] = {}
         for name, value in leaves.items():
             if name not in floating:
                 expected[name] = Expected(value, (gold or {}).get(name))
-            elif name in wide:
-                expected[name] = _from_twin(value, (twin or {}).get(name), (rounded or {}).get(name), reach)
+            elif name not in wide:
+                expected[name] = _from_gold(value, (gold or {}).get(name), value.dtype, reach)
             else:
-                expected[name] = _from_gold(value, (gold or {}).get(name), reach)
+                expected[name] = _from_twin(value, (twin or {}).get(name), (rounded or {}).get(name), reach)
+                if narrowest is not torch.float64:
+                    found = _from_gold(value, (gold or {}).get(name), narrowest, reach)
+                    expected[name] = _no_less_error(found, expected[name])
         return expected
 
     def _run(self, call: Call, state: dict[str, torch.Tensor], seed: int, dtype: torch.dtype) -> Leaves | None:
@@ -76,12 +84,13 @@ class Oracle:
         return self._modules[dtype]
 
 
-def _from_gold(value: torch.Tensor, gold: Any, reach: float) -> Expected:
+def _from_gold(value: torch.Tensor, gold: Any, computed: torch.dtype, reach: float) -> Expected:
+    """Returns what is right where the oracle is `gold`; `computed` is the narrowest dtype on the way to the value."""
     wanted = torch.promote_types(value.dtype, torch.float64)
     if isinstance(gold, torch.Tensor) and gold.shape == value.shape:
         gold = gold.to(wanted)
         error = value.to(wanted) - gold
-        if _plausible(error, gold, value.dtype, reach):
+        if _plausible(error, gold, computed, reach):
             return Expected(value, gold, error)
     own = value.to(wanted)
     return Expected(value, own, torch.zeros_like(own), factor=tolerance.NO_ORACLE_FACTOR)
@@ -93,6 +102,19 @@ def _from_twin(value: torch.Tensor, twin: Any, rounded: Any, reach: float) -> Ex
         if _plausible(error, rounded, torch.float32, reach):
             return Expected(value, value, error * tolerance.FLOAT64_FROM_FLOAT32)
     return Expected(value, value, torch.zeros_like(value), factor=tolerance.NO_ORACLE_FACTOR)
+
+
+def _no_less_error(expected: Expected, other: Expected) -> Expected:
+    """Returns `expected` with at least the error of `other`."""
+    if other.error is None or not bool((error := other.error[other.error.isfinite()].abs()).any()):
+        return expected
+    return replace(expected, error_rms=error.square().mean().sqrt().item(), error_max=error.max().item())
+
+
+def _narrowest(tensors: Sequence[torch.Tensor]) -> torch.dtype:
+    """Returns the floating dtype with the largest unit among the tensors; float64 where none is floating."""
+    dtypes = {_real(t.dtype) for t in tensors if _real(t.dtype).is_floating_point} or {torch.float64}
+    return max(dtypes, key=lambda dtype: torch.finfo(dtype).eps)
 
 
 def _plausible(error: torch.Tensor, gold: torch.Tensor, dtype: torch.dtype, reach: float) -> bool:
@@ -109,8 +131,8 @@ def _plausible(error: torch.Tensor, gold: torch.Tensor, dtype: torch.dtype, reac
     return size <= max(cap * scale, tolerance.CANCELLED_EPS * torch.finfo(real).eps * reach)
 
 
-def _reach(values: list[Any]) -> float:
-    floating = [v for v in values if isinstance(v, torch.Tensor) and v.is_floating_point() and v.numel() > 0]
+def _reach(values: Sequence[torch.Tensor]) -> float:
+    floating = [v for v in values if v.is_floating_point() and v.numel() > 0]
     largest = [v.nan_to_num(0.0, 0.0, 0.0).abs().max().item() for v in floating]
     return max(largest, default=0.0)
 

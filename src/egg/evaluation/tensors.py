@@ -169,17 +169,13 @@ def map_tensors(value: Any, change: Any) -> Any:
 
 
 def own_copy(tensor: torch.Tensor) -> torch.Tensor:
-    """Returns a copy in memory of its own, with the same strides where these do not overlap."""
-    return (
-        torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype).copy_(tensor)
-        if dense(tensor)
-        else tensor.clone()
-    )
-
-
-def dense(tensor: torch.Tensor) -> bool:
-    """Returns whether no two elements share memory and no gap lies between them."""
-    return span(list(tensor.shape), list(tensor.stride())) == tensor.numel()
+    """Returns a copy in memory of its own with the same strides, gaps and overlaps, so that it is the same to call."""
+    if tensor.layout is not torch.strided:
+        return tensor.clone()
+    length = span(list(tensor.shape), list(tensor.stride()))
+    memory = torch.empty(length, dtype=tensor.dtype, device=tensor.device)
+    memory.copy_(tensor.as_strided((length,), (1,)))
+    return memory.as_strided(tensor.shape, tensor.stride())
 
 
 def same_bytes(a: torch.Tensor, b: torch.Tensor) -> bool:
