@@ -107,6 +107,8 @@ def random_graphs(draw: st.DrawFn, dtypes: tuple[torch.dtype, ...] = FLOATS, mos
 
 def _try_operator(draw: st.DrawFn, state: Drawing, module: Steps, generator: torch.Generator) -> None:
     operator: Operator = draw(st.sampled_from(OPERATORS))
+    if operator.name == "through_bfloat16" and state.args[0].dtype is torch.bfloat16:
+        return  # the exported graph has no trace of a cast to the dtype that a value has, float64 rounds at it
     floating = [n for n, v in state.values.items() if v.is_floating_point()]
     recent = floating[-1] if draw(st.integers(0, 3)) else draw(st.sampled_from(floating))
     drawn = operator.draw(draw, recent, {n: state.values[n] for n in floating}, generator)
