@@ -7,9 +7,11 @@ from typing import Any
 
 COMPILE_FLAGS = (
     "-std=c++20", "-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-fopenmp",
-    "-fno-semantic-interposition", "-fvisibility=hidden", "-Wno-psabi",
+    "-fno-thread-jumps", "-fno-semantic-interposition", "-fvisibility=hidden", "-Wno-psabi",
 )  # fmt: skip
-"""Exact in NaN, infinities and signed zeros: never -ffast-math."""
+"""Exact in NaN, infinities and signed zeros: never -ffast-math.
+
+Jump threading would turn two clamps in a row into branches, which cost the vectoriser several masks."""
 
 LINK_FLAGS = ("-fopenmp",)
 """Resolves to the OpenMP runtime that torch has loaded already: both are libgomp.so.1."""

@@ -564,13 +564,29 @@ INLINE inline double cos_quarter(double r) {
   return __builtin_fma(p * z, z, __builtin_fma(z, -0.5, 1.0));
 }
 
+//: exp_bounded
+// exp(x) for x in [-87, 88], where neither the result nor its scale 2^k leaves the normal floats; error below 1 ulp.
+// x = k ln 2 + r with |r| <= ln 2 / 2; Taylor's series of degree 7 gives exp(r); k lies in the low bits of `shifted`.
+INLINE inline float exp_bounded(float x) {
+  const float shifted = __builtin_fmaf(x, 1.44269504f, 12582912.0f), k = shifted - 12582912.0f;
+  const float r = __builtin_fmaf(k, 1.90465421e-9f, __builtin_fmaf(k, -0.693147182f, x));
+  float p = 1.98412698e-4f;
+  p = __builtin_fmaf(p, r, 1.38888889e-3f);
+  p = __builtin_fmaf(p, r, 8.33333333e-3f);
+  p = __builtin_fmaf(p, r, 4.16666667e-2f);
+  p = __builtin_fmaf(p, r, 1.66666667e-1f);
+  p = __builtin_fmaf(p, r, 0.5f);
+  p = __builtin_fmaf(p, r, 1.0f);
+  p = __builtin_fmaf(p, r, 1.0f);
+  return p * __builtin_bit_cast(float, (__builtin_bit_cast(uint32_t, shifted) << 23) + 0x3f800000u);
+}
+
 //: exp
-// Error below 1 ulp. x = k ln 2 + r with |r| <= ln 2 / 2; Taylor's series of degree 7 gives exp(r); scaling by 2^k in
-// two steps keeps subnormal results right.
+// Error below 1 ulp. As above; scaling by 2^k in two steps keeps subnormal results right.
 INLINE inline float exp(float x) {
   const float low = x < -104.0f ? -104.0f : x;
   const float near = low > 89.0f ? 89.0f : low;
-  const float k = __builtin_fmaf(near, 1.44269504f, 12582912.0f) - 12582912.0f;
+  const float shifted = __builtin_fmaf(near, 1.44269504f, 12582912.0f), k = shifted - 12582912.0f;
   const float r = __builtin_fmaf(k, 1.90465421e-9f, __builtin_fmaf(k, -0.693147182f, near));
   float p = 1.98412698e-4f;
   p = __builtin_fmaf(p, r, 1.38888889e-3f);
@@ -580,7 +596,7 @@ INLINE inline float exp(float x) {
   p = __builtin_fmaf(p, r, 0.5f);
   p = __builtin_fmaf(p, r, 1.0f);
   p = __builtin_fmaf(p, r, 1.0f);
-  const int32_t whole = int32_t(k), half = whole >> 1;
+  const int32_t whole = __builtin_bit_cast(int32_t, shifted) - 0x4b400000, half = whole >> 1;
   return p * __builtin_bit_cast(float, (half + 127) << 23) * __builtin_bit_cast(float, (whole - half + 127) << 23);
 }
 inline double exp(double x) { return __builtin_exp(x); }
@@ -756,7 +772,7 @@ INLINE inline float cosh(float x) {
 inline double cosh(double x) { return __builtin_cosh(x); }
 
 //: tanh
-// Error below 2 ulp. Below 0.56 x + x^3 p(x^2), above 1 - 2 / (e^2x + 1).
+// Error below 2 ulp. Below 0.56 x + x^3 p(x^2), above 1 - 2 / (e^2x + 1), which is 1 from 10 on.
 INLINE inline float tanh(float x) {
   const float size = __builtin_fabsf(x), z = x * x;
   float p = 0.00236538618f;
@@ -766,7 +782,8 @@ INLINE inline float tanh(float x) {
   p = __builtin_fmaf(p, z, 0.133332877f);
   p = __builtin_fmaf(p, z, -0.333333326f);
   const float near = __builtin_fmaf(p * z, x, x);
-  const float far = 1.0f - 2.0f / (exp(size + size) + 1.0f);
+  const float most = size > 10.0f ? 10.0f : size;
+  const float far = 1.0f - 2.0f / (exp_bounded(most + most) + 1.0f);
   return size < 0.56f ? near : __builtin_copysignf(far, x);
 }
 inline double tanh(double x) { return __builtin_tanh(x); }
@@ -798,10 +815,12 @@ INLINE inline float atanh(float x) {
 inline double atanh(double x) { return __builtin_atanh(x); }
 
 //: sigmoid
-// Error below 2.1 ulp: with e = exp(-|x|), 1 / (1 + e) above 0 and e / (1 + e) below.
+// Error below 2.2 ulp; 0 where the result would leave the normal floats.
 INLINE inline float sigmoid(float x) {
-  const float e = exp(-__builtin_fabsf(x));
-  return (x < 0 ? e : 1.0f) / (1.0f + e);
+  const float most = x > 87.0f ? 87.0f : x;
+  const float near = most < -88.0f ? -88.0f : most;
+  const float value = 1.0f / (1.0f + exp_bounded(-near));
+  return x < -87.3365402f ? 0.0f : value;
 }
 INLINE inline double sigmoid(double x) {
   const double e = exp(-__builtin_fabs(x));
@@ -828,7 +847,7 @@ INLINE inline float erf(float x) {
   q = __builtin_fmaf(q, far, -0.633272373f);
   q = __builtin_fmaf(q, far, -1.12955206f);
   q = __builtin_fmaf(q, far, 1.82463989e-4f);
-  return size < 1.0f ? __builtin_fmaf(p, x, x) : __builtin_copysignf(1.0f - exp(q), x);
+  return size < 1.0f ? __builtin_fmaf(p, x, x) : __builtin_copysignf(1.0f - exp_bounded(q), x);
 }
 inline double erf(double x) { return __builtin_erf(x); }
 

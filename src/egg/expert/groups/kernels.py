@@ -10,7 +10,7 @@ from typing import Literal
 from egg.expert.groups.axes import merged, vectorised
 from egg.expert.groups.grouping import Grouping
 from egg.expert.groups.naming import kernel_doc, kernel_name, with_short_loops
-from egg.expert.groups.opening import open_rows
+from egg.expert.groups.opening import open_rows, with_lanes
 from egg.expert.groups.rows import Group
 from egg.expert.groups.sharing import aligned, with_shared_parts, without_repeats
 from egg.expert.groups.stages import Staged, Stager, dense
@@ -56,7 +56,7 @@ def kernel_of(group: Group, number: int, written: frozenset[str], context: Conte
         tail=staged.tail,
         arrays=_arrays(group, staged, written, context),
     )
-    kernel = with_short_loops(merged(vectorised(kernel, context.choice.vector)))
+    kernel = with_short_loops(with_lanes(merged(vectorised(kernel, context.choice.vector))))
     return replace(kernel, mapping=_mapping(kernel, context), doc=kernel_doc(kernel))
 
 
