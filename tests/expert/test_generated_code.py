@@ -11,6 +11,7 @@ import torch
 from tests.expert.generated import Case, build, case_of, draw_cases, faults
 from tests.expert.random_graphs import operators_of
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 BATCHES, BATCH = 5, 40
 """200 graphs; `python -m tests.expert.run_property 5000` draws more."""
@@ -68,6 +69,11 @@ FOUND: dict[str, tuple[Callable[..., object], tuple[Tensor, ...], tuple[str, ...
         lambda x: (x.cumsum(1).sum(1), x.cumsum(1)),
         (drawn(3, 20_000),),
         ("fuse.rows", "loops.vector-axis=inner"),
+    ),
+    "a guard around a value of the same loop": (
+        lambda x: (F.mse_loss(x.exp(), x), x.exp().tril() - x.exp().triu(1)),
+        (drawn(6, 7),),
+        ("fuse.rows", "scratch=recompute"),
     ),
     "a float64 result of a half-precision value": (
         lambda x: x.sigmoid().double(),

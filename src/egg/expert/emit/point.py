@@ -246,10 +246,8 @@ class Point:
         condition = self._condition(bounds, guard)
         if condition == "true":
             return self._expr(body, guard)
-        if isinstance(body, Load) and isinstance(other, Constant):
-            inner = self._load(body, _both(guard, bounds), fallback=self._expr(other, guard))
-            if not guard:
-                return inner
+        if isinstance(body, Load) and isinstance(other, Constant) and not guard and not self._is_variable(body):
+            return self._load(body, bounds, fallback=self._expr(other, guard))
         inside = self._expr(body, _both(guard, bounds))
         return f"({condition} ? {inside} : {self._expr(other, guard)})"
 
