@@ -33,15 +33,34 @@ def test_measured_figures_follow_from_the_clock() -> None:
     assert device.l1_bytes < device.l2_bytes
 
 
-def test_a_device_is_measured_once_and_again_when_its_file_is_torn(tmp_path: Path) -> None:
-    clock = Ticks()
-    first = cached_device(tmp_path / "devices", clock)
-    looks = next(clock.looks)
-    assert cached_device(tmp_path / "devices", clock) == first
-    assert next(clock.looks) == looks + 1
+class Machine(Ticks):
+    """A clock of a machine whose load changes: a look takes `step` seconds."""
+
+    def __init__(self, step: float) -> None:
+        super().__init__()
+        self.step = step
+
+    def __call__(self) -> float:
+        return super().__call__() * self.step
+
+
+def test_the_first_looks_keep_the_best_and_then_the_record_stands(tmp_path: Path) -> None:
+    busy = cached_device(tmp_path, Machine(step=8.0))
+    idle = cached_device(tmp_path, Machine(step=1.0))
+    assert idle.copy_gbps == pytest.approx(8 * busy.copy_gbps)
+    assert idle.peak_tflops["float32"] == pytest.approx(8 * busy.peak_tflops["float32"])
+    assert idle.launch_us == pytest.approx(busy.launch_us / 8)
+    assert cached_device(tmp_path, Machine(step=4.0)) == idle
+    unused = Machine(step=0.5)
+    assert cached_device(tmp_path, unused) == idle
+    assert next(unused.looks) == 0
+
+
+def test_a_torn_file_is_measured_again(tmp_path: Path) -> None:
+    first = cached_device(tmp_path / "devices", Ticks())
     (file,) = (tmp_path / "devices").glob("*.json")
     file.write_text(file.read_text()[:20])
-    assert cached_device(tmp_path / "devices", clock) == first
+    assert cached_device(tmp_path / "devices", Ticks()) == first
     assert not list((tmp_path / "devices").glob("*.tmp"))
 
 

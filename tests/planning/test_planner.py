@@ -152,11 +152,17 @@ def test_a_reference_that_fails_ends_the_search() -> None:
     assert RulePlanner().next(make_state(failed), lambda _: [make_option()]) is None
 
 
-def test_a_step_that_promises_a_loss_is_taken_only_when_exploring() -> None:
-    state = make_state(make_attempt())
-    assert RulePlanner().next(state, lambda _: [make_option(predicted_effect=0.9)]) is None
+def test_a_step_that_promises_a_loss_is_taken_first_of_all_or_when_exploring() -> None:
+    first = make_state(make_attempt())
+    loss = [make_option(predicted_effect=0.9)]
+    plan = RulePlanner().next(first, lambda _: loss)
+    assert plan is not None
+    assert not plan.explores
+    later = make_state(make_attempt(), make_attempt(plan=plan, verdict="rejected"))
+    others = [make_option(id="other", predicted_effect=0.9)]
+    assert RulePlanner().next(later, lambda _: others) is None
     exploring = make_run_started(config=make_config(explore_share=1.0))
-    plan = RulePlanner().next(state.updated(started=exploring), lambda _: [make_option(predicted_effect=0.9)])
+    plan = RulePlanner().next(later.updated(started=exploring), lambda _: others)
     assert plan is not None
     assert plan.explores
 

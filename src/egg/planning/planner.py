@@ -46,7 +46,7 @@ class RulePlanner:
             if exploring:
                 option = least_evidence(options, state.attempts, state.started.config.seed)
             else:
-                option = most_promising(worth_trying(advice.backed(options)), attempts)
+                option = most_promising(self._worthwhile(advice.backed(options), state), attempts)
             if option is not None:
                 return self._plan(state, parent, option, advice.reasons(option), exploring)
         return None
@@ -81,6 +81,10 @@ class RulePlanner:
             for stage in arm.stages():
                 if not arm.is_stuck(stage):
                     yield parent, [o for o in options if o.stage == stage], arm.tuned
+
+    def _worthwhile(self, options: list[Option], state: RunState) -> list[Option]:
+        """Returns the options that promise enough; all of them until a step was tried, for a promise may be wrong."""
+        return worth_trying(options) or (options if len(state.attempts) == 1 else [])
 
     def _first(self, state: RunState) -> StagePlan:
         return StagePlan(
