@@ -14,7 +14,17 @@ from torch import nn
 from egg.evaluation.calls import call_seeded, one_thread, settings
 from egg.evaluation.library_share import library_share
 from egg.evaluation.stopwatch import KEPT_CALLS, Call, Stopwatch
-from egg.evaluation.tensors import Tree, Unsupported, map_tensors, own_copy, read_tree, same_bytes, walk, write_tree
+from egg.evaluation.tensors import (
+    Tree,
+    Unsupported,
+    map_tensors,
+    own_copy,
+    read_tree,
+    same_bytes,
+    storage_of,
+    walk,
+    write_tree,
+)
 from egg.evaluation.worker import Refusal
 
 
@@ -187,7 +197,7 @@ def _refill(call: Call, values: Call) -> bool:
     ):
         return False
     for a, b in pairs:
-        a.copy_(b)
+        storage_of(a).copy_(storage_of(b))
     return True
 
 

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from egg.evaluation.stopwatch import Call
-from egg.evaluation.tensors import map_tensors
+from egg.evaluation.tensors import map_tensors, own_copy, storage_of
 
 _SCALES = (0.125, 0.25, 0.5, 2.0, 4.0, 8.0)
 
@@ -57,7 +57,10 @@ def scaled_inputs(call: Call, seed: int) -> Call | None:
         shift = (2 * torch.rand((), generator=generator).item() - 1) * spread
         if bool((tensor >= 0).all()):
             shift = abs(shift)
-        return ((tensor.double() + shift) * scale).to(tensor.dtype)
+        copy = own_copy(tensor)
+        memory = storage_of(copy)
+        memory.copy_((memory.double() + shift) * scale)
+        return copy
 
     result: Any = map_tensors(call, change)
     return result if changed else None

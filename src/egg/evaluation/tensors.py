@@ -172,10 +172,12 @@ def own_copy(tensor: torch.Tensor) -> torch.Tensor:
     """Returns a copy in memory of its own with the same strides, gaps and overlaps, so that it is the same to call."""
     if tensor.layout is not torch.strided:
         return tensor.clone()
-    length = span(list(tensor.shape), list(tensor.stride()))
-    memory = torch.empty(length, dtype=tensor.dtype, device=tensor.device)
-    memory.copy_(tensor.as_strided((length,), (1,)))
-    return memory.as_strided(tensor.shape, tensor.stride())
+    return storage_of(tensor).clone().as_strided(tensor.shape, tensor.stride())
+
+
+def storage_of(tensor: torch.Tensor) -> torch.Tensor:
+    """Returns the storage that a tensor spans, gaps included, as a view of one dimension."""
+    return tensor.as_strided((span(list(tensor.shape), list(tensor.stride())),), (1,))
 
 
 def same_bytes(a: torch.Tensor, b: torch.Tensor) -> bool:

@@ -164,15 +164,17 @@ def _draw(recipe: Recipe, task: Task, workload: Workload, seed: int) -> Call:
 
 
 def _shuffled(leaf: Any) -> Any:
-    """Returns an example tensor with its values in another order: new inputs from the same domain.
+    """Returns an example tensor with its values in another order: new inputs from the same domain, as they lie.
 
     Integers and masks keep their order, which may carry structure (offsets, causal masks); so do non-finite values.
     """
     if not isinstance(leaf, torch.Tensor) or not leaf.is_floating_point() or not bool(leaf.isfinite().all()):
         return leaf
-    fresh = torch.empty_like(leaf)
-    fresh.copy_(leaf.flatten()[torch.randperm(leaf.numel()).to(leaf.device)].view(leaf.shape))
-    return fresh
+    length = 1 + sum((extent - 1) * step for extent, step in zip(leaf.shape, leaf.stride(), strict=True))
+    memory = leaf.detach().as_strided((length if leaf.numel() else 0,), (1,)).clone()
+    used = torch.arange(memory.numel()).as_strided(leaf.shape, leaf.stride()).flatten().unique()
+    memory[used] = memory[used[torch.randperm(used.numel())]]
+    return memory.as_strided(leaf.shape, leaf.stride())
 
 
 def _moved(leaf: Any, dtype: Literal["float64"] | None, device: str) -> Any:

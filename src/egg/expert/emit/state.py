@@ -67,7 +67,7 @@ def _parameter(slot: Slot) -> str:
         return f'{_module(".".join(outer))}._parameters["{name}"]'
     floating = slot.spec.dtype.startswith(("float", "bfloat", "complex"))
     grad = "" if floating else ", requires_grad=False"
-    return f"nn.Parameter(torch.zeros({_shape(slot)}, dtype=torch.{slot.spec.dtype}){grad})"
+    return f"nn.Parameter({_zeros(slot)}{grad})"
 
 
 def _buffer(slot: Slot) -> str:
@@ -75,9 +75,17 @@ def _buffer(slot: Slot) -> str:
         *outer, name = slot.same_as.split(".")
         return f'{_module(".".join(outer))}._buffers["{name}"]'
     if slot.data is None:
-        return f"torch.zeros({_shape(slot)}, dtype=torch.{slot.spec.dtype})"
+        return _zeros(slot)
     read = f'torch.frombuffer(bytearray(base64.b64decode("{slot.data}")), dtype=torch.{slot.spec.dtype})'
     return f"{read}.reshape({_shape(slot)})"
+
+
+def _zeros(slot: Slot) -> str:
+    """Returns a tensor of the slot's shape that lies as the slot does."""
+    dtype = f"dtype=torch.{slot.spec.dtype}"
+    if slot.spec.stride:
+        return f"torch.empty_strided({_shape(slot)}, {slot.spec.stride}, {dtype}).zero_()"
+    return f"torch.zeros({_shape(slot)}, {dtype})"
 
 
 def _shape(slot: Slot) -> str:
