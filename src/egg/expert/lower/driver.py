@@ -47,10 +47,12 @@ def _lower_node(node: Node, around: _Surroundings) -> Sequence[Statement]:
     lowering = LOWERINGS.get(node.op)
     if lowering is None:
         return [Library(node, "no family covers this operator")]
-    dtypes = {around.specs[n].dtype for n in node_refs(node) if n in around.specs}
-    dtypes |= {v.spec.dtype for v in node.outputs if v.spec is not None}
-    if odd := sorted(dtypes - set(DTYPE_BYTES)):
+    specs = [around.specs[n] for n in node_refs(node) if n in around.specs]
+    specs += [v.spec for v in node.outputs if v.spec is not None]
+    if odd := sorted({s.dtype for s in specs} - set(DTYPE_BYTES)):
         return [Library(node, f"dtype {odd[0]}")]
+    if any(0 in s.shape for s in specs):
+        return [Library(node, "a tensor without elements")]
     try:
         defines = lowered(node, lowering, Build(node, around.known, around.taken), around.specs)
     except Unsupported as reason:
