@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch._ops import OpOverload
 
 from egg.errors import TaskError
 from egg.schema.graph import Arg, Graph, Node, Ref, Symbol, Value, node_refs
@@ -34,7 +35,7 @@ class NodeReader:
         if fx_node.op != "call_function" or fx_node.target is operator.getitem:
             return None
         target = fx_node.target
-        if not isinstance(target, torch._ops.OpOverload):
+        if not isinstance(target, OpOverload):
             raise TaskError(f"operator {target} at {fx_node.name!r} is control flow or Python, which no graph can hold")
         op = str(target)
         if op.startswith(CARRY_NOTHING):

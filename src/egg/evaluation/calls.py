@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,7 +21,7 @@ def call_seeded(seed: int, function: Callable[..., Any], *args: Any, **kwargs: A
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
+def one_thread() -> Generator[None]:
     """Keeps PyTorch to one thread: for house work on small tensors, where waking threads costs more than they save."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)

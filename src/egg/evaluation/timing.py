@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +32,7 @@ class ImpossibleTimes(Exception):
 
 
 @contextmanager
-def quiet_host(lock_path: Path) -> Iterator[str]:
+def quiet_host(lock_path: Path) -> Generator[str]:
     """Holds the lock that keeps other runs of this host from timing now; yields `held` or why it is not."""
     lock = FileLock(lock_path, mode=0o666)
     try:

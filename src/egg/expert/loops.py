@@ -1,9 +1,9 @@
 """The loop nest: the one record between the author, which decides the loops, and the printers, which spell them.
 
 A `Kernel` is a parallel loop over rows. For each row its stages run one after the other; a stage is a nest of inner
-loops whose body computes a few scalars, combines some of them (reduction, scan) and stores some. What one stage hands to
-the next within a row lives in scratch arrays (an array of shape `()` is a scalar of the row), so a row that fits the
-caches is read from memory once. Softmax, every norm, losses, cumulative sums, attention for one query and pointwise
+loops whose body computes a few scalars, combines some of them (reduction, scan) and stores some. What one stage hands
+to the next within a row lives in scratch arrays (an array of shape `()` is a scalar of the row), so a row that fits
+the caches is read from memory once. Softmax, every norm, losses, cumulative sums, attention for one query and pointwise
 chains are all such kernels; they differ only in their rows and stages.
 
     for row in rows:                      # parallel, in chunks of `grain`

@@ -7,7 +7,7 @@ topological order, with parameters lifted to names. No room needs torch to read 
 from __future__ import annotations
 
 from math import prod
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pydantic import Field
 from typing_extensions import TypeAliasType
@@ -56,7 +56,10 @@ class Symbol(Record):
     """The name without the `torch.` prefix: `bfloat16`, `cpu`, `strided`, `contiguous_format`."""
 
 
-Arg = TypeAliasType("Arg", "Ref | Symbol | bool | int | float | str | tuple[Arg, ...] | None")
+if TYPE_CHECKING:  # checkers know recursive aliases in this form only, pydantic in the other
+    Arg: TypeAlias = "Ref | Symbol | bool | int | float | str | tuple[Arg, ...] | None"
+else:
+    Arg = TypeAliasType("Arg", "Ref | Symbol | bool | int | float | str | tuple[Arg, ...] | None")
 """An argument of an operator."""
 
 
@@ -112,7 +115,10 @@ class Mapping(Record):
     items: tuple[Tree, ...]
 
 
-Tree = TypeAliasType("Tree", "Ref | Sequence | Mapping | bool | int | float | str | None")
+if TYPE_CHECKING:
+    Tree: TypeAlias = "Ref | Sequence | Mapping | bool | int | float | str | None"
+else:
+    Tree = TypeAliasType("Tree", "Ref | Sequence | Mapping | bool | int | float | str | None")
 """What `forward` returns, with tensors replaced by references."""
 
 

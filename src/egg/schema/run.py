@@ -47,7 +47,7 @@ class Diagnosis(Record):
 
 
 Verdict = Literal["accepted", "kept", "rejected", "failed"]
-"""accepted: the new best; kept: not better, but goes on as a second structure; rejected: no gain; failed: not PASSED."""
+"""accepted: the new best; kept: no better, but goes on as a second structure; rejected: no gain; failed: not PASSED."""
 
 
 class Usage(Record):

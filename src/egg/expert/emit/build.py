@@ -22,7 +22,7 @@ def load_cpp(name: str, source: str, directory: Path) -> Any:
 
     The text goes to `<directory>/<name>.cpp`, the library beside it; an unchanged text is not built again.
     """
-    import torch  # noqa: F401  (its OpenMP runtime must be in the process first)
+    import torch  # noqa: F401  # pyright: ignore[reportUnusedImport]  (its OpenMP runtime must be there first)
     import tvm_ffi.cpp
 
     directory.mkdir(parents=True, exist_ok=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 
@@ -19,7 +19,7 @@ class Lines:
         self._lines.extend("    " * self._depth + line if line else "" for line in lines)
 
     @contextmanager
-    def indented(self, head: str) -> Iterator[None]:
+    def indented(self, head: str) -> Generator[None]:
         """Adds `head`, and what is added inside one level deeper."""
         self.line(head)
         self._depth += 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from textwrap import wrap
 
@@ -75,7 +75,7 @@ class Text:
                 self.line(f"// {line}".rstrip())
 
     @contextmanager
-    def block(self, head: str, end: str = "}") -> Iterator[None]:
+    def block(self, head: str, end: str = "}") -> Generator[None]:
         """Indents what is added inside; `head` gets an opening brace."""
         self.line(f"{head} {{".lstrip())
         self._depth += 1

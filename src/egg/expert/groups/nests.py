@@ -170,7 +170,7 @@ def _own_splits(nest: Nest, nests: Mapping[str, Nest]) -> Iterator[tuple[Axis, i
             if not isinstance(atom, Quotient | Remainder) or atom.index.const % atom.divisor:
                 continue
             for axis, coef in atom.index.terms:
-                if axis not in own or not isinstance(axis, Axis) or coef <= 0 or atom.divisor % coef:
+                if axis not in own or coef <= 0 or atom.divisor % coef:
                     continue
                 inner = atom.divisor // coef
                 if 1 < inner < axis.extent and axis.extent % inner == 0:

@@ -45,7 +45,7 @@ def expanded(sizes: Sizes, rank: int) -> list[int]:
 
 
 def windows_of(
-    x: Elements, outputs: Sequence[int], kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes = 1
+    x: Elements, outputs: Sequence[int], kernel: Sizes, stride: Sizes | None, padding: Sizes, dilation: Sizes = 1
 ) -> list[Window]:
     """Returns the windows of the last dimensions of `x`, given the extents of the result."""
     rank = len(outputs)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
-from egg.expert.index import constant
+from egg.expert.index import Index, constant
 from egg.expert.ir import Bound, Scalar
 from egg.expert.lower.build import Build, Lowering
 from egg.expert.lower.elements import Elements, Indices, filled, guarded, remap, reshape
 from egg.expert.lower.pointwise import operand
 from egg.expert.lower.views import swapped
+
+Fold = Callable[[Index], Index]
+"""Where a position outside the source reads."""
 
 
 def joined(parts: Sequence[Elements], dim: int) -> Elements:
@@ -65,11 +68,11 @@ def _fold_dim(x: Elements, dim: int, low: int, high: int, fold: str) -> Elements
     extent = x.shape[dim]
     shape = (*x.shape[:dim], extent + low + high, *x.shape[dim + 1 :])
 
-    def read(index) -> Elements:  # pyright: ignore[reportMissingParameterType, reportUnknownParameterType]
+    def read(index: Fold) -> Elements:
         return remap(x, shape, lambda at: swapped(at, dim, index(at[dim] - low)))
 
     last = extent - 1
-    outside: dict[str, tuple] = {  # pyright: ignore[reportMissingTypeArgument]
+    outside: dict[str, tuple[Fold, Fold]] = {
         "reflect": (lambda i: i * -1, lambda i: i * -1 + 2 * last),
         "replicate": (lambda i: constant(0), lambda i: constant(last)),
         "circular": (lambda i: i + extent, lambda i: i - extent),

@@ -90,7 +90,7 @@ def _select(b: Build, x: Elements, dim: int, index: int) -> Elements:
     return selected(x, d, index % x.shape[d])
 
 
-def _narrow(b: Build, x: Elements, dim: int, start: int, length: int) -> Elements:
+def _narrow(b: Build, x: Elements, dim: int, start: int | Elements, length: int) -> Elements:
     if not isinstance(start, int):
         raise Unsupported("a narrow whose start is a tensor")
     d = dim % x.rank

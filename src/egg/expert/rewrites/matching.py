@@ -139,6 +139,8 @@ def reduction(facts: Facts, node: Node) -> Reduction | None:
             spatial = int(base(node)[-2])
             if size is not None and all(n == 1 for n in size) and rank >= spatial:
                 return Reduction(source.ref, "mean", tuple(range(rank - spatial, rank)), True)
+        case _:
+            pass
     return None
 
 
