@@ -1,0 +1,89 @@
+"""Writes the measured parts of README.md from the files in results/.
+
+    python benchmarks/readme.py [--check]
+
+`results/demo.txt` is what `make demo` printed; `results/cpu_examples.json` comes from `benchmarks/cpu_examples.py`. With
+`--check` nothing is written, and the exit status is 1 where README.md differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def filled(readme: str, results: Path) -> str:
+    """Returns the README with the parts between its markers rendered from `results`."""
+    for name, render in (("demo", _demo), ("examples", _examples)):
+        part = render(results)
+        readme, found = re.subn(
+            rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", lambda m: m[1] + part + m[2], readme, flags=re.S
+        )
+        if found != 1:
+            raise ValueError(f"README.md has {found} places <!-- {name} -->; it needs one")
+    return readme
+
+
+def _demo(results: Path) -> str:
+    path = results / "demo.txt"
+    return f"\n```text\n{path.read_text().strip()}\n```\n\n" if path.exists() else ""
+
+
+def _examples(results: Path) -> str:
+    path = results / "cpu_examples.json"
+    if not path.exists():
+        return ""
+    content = json.loads(path.read_text())
+    total = content["summary"]
+    lines = [
+        "",
+        f"The {total['tasks']} tasks of `examples/` on {content['device']} ({content['cores']} cores, torch "
+        f"{content['versions']['torch']}, {content['date']}, policy {content['policy']}): {total['correct']} of "
+        f"{total['tasks']} correct; geometric mean {total['geometric_mean_over_eager']:.2f}x over eager and "
+        f"{total['geometric_mean_over_best']:.2f}x over the best of eager and `torch.compile`. Made by "
+        f"`{content['command']}`; every row with its interval is in `results/cpu_examples.json`.",
+        "",
+        "| task | eager ms | torch.compile ms | EGG ms | over eager | over the best |",
+        "| --- | ---: | ---: | ---: | ---: | ---: |",
+        *(_row(row) for row in content["tasks"]),
+        "",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _row(row: dict[str, Any]) -> str:
+    if not row["correct"]:
+        return f"| {row['task']} | | | no verified result | | |"
+    baselines = row["baselines"]
+    times = [baselines.get("eager"), baselines.get("torch.compile"), row["candidate_ms"]]
+    speedups = [row["speedup_over_eager"], row["speedup_over_best"]]
+    cells = [
+        *("–" if t is None else f"{t:.3f}" for t in times),
+        *("–" if s is None else f"{s['value']:.2f}x" for s in speedups),
+    ]
+    return f"| {row['task']} | " + " | ".join(cells) + " |"
+
+
+def main() -> int:
+    """Returns 1 with --check where README.md is not what results/ say."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true")
+    asked = parser.parse_args()
+    path = ROOT / "README.md"
+    readme = path.read_text()
+    wanted = filled(readme, ROOT / "results")
+    if asked.check:
+        return int(readme != wanted)
+    path.write_text(wanted)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
