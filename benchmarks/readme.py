@@ -2,15 +2,14 @@
 
     python benchmarks/readme.py [--check]
 
-`results/demo.txt` is what `make demo` printed; `results/cpu_examples.json` comes from `benchmarks/cpu_examples.py`. With
-`--check` nothing is written, and the exit status is 1 where README.md differs.
+`results/demo.txt` is what `make demo` printed; `results/cpu_examples.json` comes from `benchmarks/cpu_examples.py`.
+With `--check` nothing is written, and the exit status is 1 where README.md differs.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -21,12 +20,11 @@ ROOT = Path(__file__).resolve().parent.parent
 def filled(readme: str, results: Path) -> str:
     """Returns the README with the parts between its markers rendered from `results`."""
     for name, render in (("demo", _demo), ("examples", _examples)):
-        part = render(results)
-        readme, found = re.subn(
-            rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", lambda m: m[1] + part + m[2], readme, flags=re.S
-        )
-        if found != 1:
-            raise ValueError(f"README.md has {found} places <!-- {name} -->; it needs one")
+        before, opened, rest = readme.partition(f"<!-- {name} -->\n")
+        _, closed, after = rest.partition(f"<!-- /{name} -->")
+        if not closed:
+            raise ValueError(f"README.md has no place from <!-- {name} --> to <!-- /{name} -->")
+        readme = before + opened + render(results) + closed + after
     return readme
 
 
