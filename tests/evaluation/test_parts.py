@@ -157,6 +157,20 @@ def test_a_copy_has_the_strides_of_its_original() -> None:
         assert copy.untyped_storage().data_ptr() != tensor.untyped_storage().data_ptr() or not tensor.numel()
 
 
+def test_a_float64_chain_behind_an_explicit_cast_may_round() -> None:
+    class Summed(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x.double().sum(-1)
+
+    x = torch.randn((8, 4000), generator=torch.Generator().manual_seed(0))
+    expected = Oracle(Summed).judge(((x,), {}), {}, 0, {"output": Summed()(x)})["output"]
+    in_other_order = x.double().flip(1).cumsum(1)[:, -1]
+    for value, passes in ((in_other_order, True), (x.sum(-1).double(), False)):
+        outcome = measure("output", value, expected)
+        assert isinstance(outcome, Measured)
+        assert outcome.passed is passes
+
+
 def test_a_float64_result_of_half_inputs_is_held_against_the_oracle() -> None:
     class Widened(torch.nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:

@@ -20,9 +20,9 @@ from torch import Tensor, nn
 FLOATS = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 LARGEST = 200.0
 """No value of a graph is larger, so that half types hold it well."""
-NUDGE = 1e-7
+NUDGES = (1e-7, 1e-5)
 AMPLIFIED = 20.0
-"""A relative change of operands by NUDGE may change the result by this many times as much, relative to its largest."""
+"""A relative change of operands may change the result by this many times as much, relative to its largest."""
 
 
 class Steps(nn.Module):
@@ -115,7 +115,9 @@ def _try_operator(draw: st.DrawFn, state: Drawing, module: Steps, generator: tor
     if drawn is None:
         return
     result = _evaluated(drawn, state, generator, 0.0)
-    if result is None or not _steady(result, _evaluated(drawn, state, generator, NUDGE)):
+    if result is None:
+        return
+    if not all(_steady(result, _evaluated(drawn, state, generator, nudge), nudge) for nudge in NUDGES):
         return
     real = _in_own_dtype(drawn, state)
     if real is None:
@@ -159,13 +161,13 @@ def _in_own_dtype(drawn: Drawn, state: Drawing) -> Tensor | None:
     return result if bool(result.isfinite().all()) else None
 
 
-def _steady(result: Tensor, nudged: Tensor | None) -> bool:
+def _steady(result: Tensor, nudged: Tensor | None, nudge: float) -> bool:
     if nudged is None:
         return False
     if not result.is_floating_point():
         return torch.equal(result, nudged)
     scale = float(result.abs().max())
-    return float((result - nudged).abs().max()) <= AMPLIFIED * NUDGE * scale
+    return float((result - nudged).abs().max()) <= AMPLIFIED * nudge * scale
 
 
 def _shapes() -> st.SearchStrategy[tuple[int, ...]]:

@@ -217,7 +217,7 @@ class _Judge:
         c, g, e, r = (t.view(rows, width)[picked].double() for t in (self._c, self._g, self._e, self._r))
         judged = torch.isfinite(g) & torch.isfinite(r)
         c, g, e = (torch.where(judged, t, 0.0) for t in (c, g, e))
-        error = _rms(e).maximum(self._eps * _rms(g)).clamp(min=allowed * 1e-3)
+        error = _rms(e).maximum(self._eps * _rms(g)).clamp(min=max(allowed * 1e-3, self._least_rms))
         difference = _rms(c - g)
         return torch.where(difference == 0, 0.0, difference / error).max().item()
 

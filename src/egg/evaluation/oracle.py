@@ -104,11 +104,18 @@ def _from_twin(value: torch.Tensor, twin: Any, rounded: Any, reach: float) -> Ex
     return Expected(value, value, torch.zeros_like(value), factor=tolerance.NO_ORACLE_FACTOR)
 
 
-def _no_less_error(expected: Expected, other: Expected) -> Expected:
-    """Returns `expected` with at least the error of `other`."""
-    if other.error is None or not bool((error := other.error[other.error.isfinite()].abs()).any()):
+def _no_less_error(expected: Expected, twin: Expected) -> Expected:
+    """Returns `expected` with at least the error of a twin; one that errs nowhere computes in float64 itself."""
+    assert expected.gold is not None
+    assert twin.error is not None
+    error, share = twin.error[twin.error.isfinite()].abs(), 1.0
+    if not bool(error.any()):
+        error = expected.gold[expected.gold.isfinite()].abs()
+        share = tolerance.NO_ORACLE_FACTOR * torch.finfo(error.dtype).eps
+    if not error.numel():
         return expected
-    return replace(expected, error_rms=error.square().mean().sqrt().item(), error_max=error.max().item())
+    rms, largest = error.square().mean().sqrt().item(), error.max().item()
+    return replace(expected, error_rms=share * rms, error_max=share * largest)
 
 
 def _narrowest(tensors: Sequence[torch.Tensor]) -> torch.dtype:
