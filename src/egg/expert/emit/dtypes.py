@@ -71,6 +71,8 @@ def converted(text: str, source: str, target: str) -> str:
         return text
     if target == "bool":
         return f"({text} != 0)"
+    if source == "bool" and target in FLOATING:
+        return f"({text} ? {literal(1, target)} : {literal(0, target)})"
     if target in HALF:
         single = text if held_type(source) == "float" else f"float({text})"
         return f"egg::round_{target}({single})"
@@ -79,6 +81,8 @@ def converted(text: str, source: str, target: str) -> str:
 
 def loaded(text: str, dtype: str) -> str:
     """Returns the held value of an element in memory."""
+    if dtype == "bool":
+        return f"egg::truth({text})"
     return f"egg::from_{dtype}({text})" if dtype in HALF else text
 
 

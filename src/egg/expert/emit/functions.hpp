@@ -205,6 +205,29 @@ INLINE inline bool lanes_all(bool (&a)[lanes]) {
   return held;
 }
 
+//: scan_sum
+// Replaces a block by its running sums from `run` on, and adds its total to `run`. Four neighbours are summed within a
+// vector, by adding it to itself shifted by one and then by two, so that only one addition in four waits for the last.
+template <class T, class A>
+INLINE inline void scan_sum(T* block, A& run, int64_t count) {
+  typedef T Four __attribute__((vector_size(4 * sizeof(T))));
+  typedef A Wide __attribute__((vector_size(4 * sizeof(A))));
+  Wide total = Wide{} + run;
+  int64_t i = 0;
+  for (; i + 4 <= count; i += 4) {
+    Four part;
+    __builtin_memcpy(&part, block + i, sizeof(part));
+    Wide sum = __builtin_convertvector(part, Wide);
+    sum += __builtin_shufflevector(sum, Wide{}, 4, 0, 1, 2);
+    sum += __builtin_shufflevector(sum, Wide{}, 4, 5, 0, 1);
+    part = __builtin_convertvector(total + sum, Four);
+    total += __builtin_shufflevector(sum, sum, 3, 3, 3, 3);
+    __builtin_memcpy(block + i, &part, sizeof(part));
+  }
+  run = total[0];
+  for (; i < count; ++i) block[i] = T(run += A(block[i]));
+}
+
 //: keep_larger
 // Keeps the first largest value and its position; NaN is larger than all.
 template <class T, class I>
@@ -264,6 +287,10 @@ inline int64_t clamped(int64_t index, int64_t extent) { return index < 0 ? 0 : i
 //: wrapped
 // The same, where a negative value counts from the end.
 inline int64_t wrapped(int64_t index, int64_t extent) { return clamped(index < 0 ? index + extent : index, extent); }
+
+//: truth
+// A bool in memory, tested as a byte: GCC makes a mask of it where it would branch on a bool.
+INLINE inline bool truth(const bool& stored) { return reinterpret_cast<const uint8_t&>(stored) != 0; }
 
 //: from_bfloat16
 INLINE inline float from_bfloat16(uint16_t bits) { return __builtin_bit_cast(float, uint32_t(bits) << 16); }
@@ -565,8 +592,9 @@ INLINE inline double cos_quarter(double r) {
 }
 
 //: exp_bounded
-// exp(x) for x in [-87, 88], where neither the result nor its scale 2^k leaves the normal floats; error below 1 ulp.
-// x = k ln 2 + r with |r| <= ln 2 / 2; Taylor's series of degree 7 gives exp(r); k lies in the low bits of `shifted`.
+// exp(x) for x in [-87.5, 89]; error below 1 ulp, but 0 below 1.7e-38: slow subnormal numbers never come up.
+// x = k ln 2 + r with |r| <= ln 2 / 2; Taylor's series of degree 7 gives exp(r). The low bits of `shifted` hold k; they
+// make the scale 2^(k-1), which is 0 for k = -126.
 INLINE inline float exp_bounded(float x) {
   const float shifted = __builtin_fmaf(x, 1.44269504f, 12582912.0f), k = shifted - 12582912.0f;
   const float r = __builtin_fmaf(k, 1.90465421e-9f, __builtin_fmaf(k, -0.693147182f, x));
@@ -578,26 +606,14 @@ INLINE inline float exp_bounded(float x) {
   p = __builtin_fmaf(p, r, 0.5f);
   p = __builtin_fmaf(p, r, 1.0f);
   p = __builtin_fmaf(p, r, 1.0f);
-  return p * __builtin_bit_cast(float, (__builtin_bit_cast(uint32_t, shifted) << 23) + 0x3f800000u);
+  return (p + p) * __builtin_bit_cast(float, (__builtin_bit_cast(uint32_t, shifted) << 23) + 0x3f000000u);
 }
 
 //: exp
-// Error below 1 ulp. As above; scaling by 2^k in two steps keeps subnormal results right.
+// The same for every float.
 INLINE inline float exp(float x) {
-  const float low = x < -104.0f ? -104.0f : x;
-  const float near = low > 89.0f ? 89.0f : low;
-  const float shifted = __builtin_fmaf(near, 1.44269504f, 12582912.0f), k = shifted - 12582912.0f;
-  const float r = __builtin_fmaf(k, 1.90465421e-9f, __builtin_fmaf(k, -0.693147182f, near));
-  float p = 1.98412698e-4f;
-  p = __builtin_fmaf(p, r, 1.38888889e-3f);
-  p = __builtin_fmaf(p, r, 8.33333333e-3f);
-  p = __builtin_fmaf(p, r, 4.16666667e-2f);
-  p = __builtin_fmaf(p, r, 1.66666667e-1f);
-  p = __builtin_fmaf(p, r, 0.5f);
-  p = __builtin_fmaf(p, r, 1.0f);
-  p = __builtin_fmaf(p, r, 1.0f);
-  const int32_t whole = __builtin_bit_cast(int32_t, shifted) - 0x4b400000, half = whole >> 1;
-  return p * __builtin_bit_cast(float, (half + 127) << 23) * __builtin_bit_cast(float, (whole - half + 127) << 23);
+  const float low = x < -87.5f ? -87.5f : x;
+  return exp_bounded(low > 89.0f ? 89.0f : low);
 }
 inline double exp(double x) { return __builtin_exp(x); }
 
@@ -815,13 +831,8 @@ INLINE inline float atanh(float x) {
 inline double atanh(double x) { return __builtin_atanh(x); }
 
 //: sigmoid
-// Error below 2.2 ulp; 0 where the result would leave the normal floats.
-INLINE inline float sigmoid(float x) {
-  const float most = x > 87.0f ? 87.0f : x;
-  const float near = most < -88.0f ? -88.0f : most;
-  const float value = 1.0f / (1.0f + exp_bounded(-near));
-  return x < -87.3365402f ? 0.0f : value;
-}
+// Error below 2.2 ulp; 0 below -89.
+INLINE inline float sigmoid(float x) { return 1.0f / (1.0f + exp(-x)); }
 INLINE inline double sigmoid(double x) {
   const double e = exp(-__builtin_fabs(x));
   return (x < 0 ? e : 1.0) / (1.0 + e);

@@ -282,7 +282,8 @@ class Point:
             return self._values[load.source][0]
         place = self.scope.places[load.source]
         element = self.element(place, load.at, guard)
-        text = element if place.local else loaded(element, place.array.dtype)
+        held = place.scalar or (place.local and place.array.dtype != "bool")
+        text = element if held else loaded(element, place.array.dtype)
         condition = self._condition(guard) if guard and not place.scalar else "true"
         if condition == "true":
             return text

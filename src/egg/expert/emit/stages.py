@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
+from egg.expert.emit.block_scans import BlockLoop, print_block_scans, scans_in_blocks
 from egg.expert.emit.dtypes import HALF, converted, held_type
 from egg.expert.emit.indices import contiguous
 from egg.expert.emit.partials import Partial
@@ -125,6 +126,11 @@ class StagePrinter:
         return f"for (int64_t {name} = {begin}; {name} < {end}; ++{name})"
 
     def _lanes(self, axis: Axis) -> None:
+        if scans_in_blocks(self._stage, axis) and self._frame.columns is None:
+            loop = BlockLoop(self._axes[axis], *self._range(axis), self._lane_count())
+            runs = {name: self._places[run].variable for name, run in self._scans.items()}
+            print_block_scans(self._text, self._names, self._stage, loop, lambda slot: self._point(axis, slot), runs)
+            return
         scans = [c.how for c in self._stage.computes if isinstance(c.how, Scan) and c.how.axis == axis]
         totals = [a for a in self._accumulators if a.wide and a.tail < len(self._loops)]
         slot = self._names.fresh("lane")

@@ -41,7 +41,7 @@ def open_rows(group: Group) -> Group:
 
 
 def with_lanes(kernel: Kernel) -> Kernel:
-    """Returns a kernel whose rows are single elements, reduced across, with longer rows: they have a loop to vectorise."""
+    """Returns a kernel whose rows are single elements with longer rows: these have a loop to vectorise."""
     if kernel.columns is not None or len(kernel.stages) != 1 or kernel.stages[0].order or not kernel.rows:
         return kernel
     computes = kernel.stages[0].computes
