@@ -47,11 +47,12 @@ def _lower_node(node: Node, around: _Surroundings) -> Sequence[Statement]:
     lowering = LOWERINGS.get(node.op)
     if lowering is None:
         return [Library(node, "no family covers this operator")]
-    specs = [around.specs[n] for n in node_refs(node) if n in around.specs]
-    specs += [v.spec for v in node.outputs if v.spec is not None]
-    if odd := sorted({s.dtype for s in specs} - set(DTYPE_BYTES)):
+    read = [around.specs[n] for n in node_refs(node) if n in around.specs]
+    made = {v.name: v.spec for v in node.outputs if v.spec is not None}
+    if odd := sorted({s.dtype for s in (*read, *made.values())} - set(DTYPE_BYTES)):
         return [Library(node, f"dtype {odd[0]}")]
-    if any(0 in s.shape for s in specs):
+    wanted = [spec for name, spec in made.items() if name in around.used or len(made) == 1]
+    if any(0 in s.shape for s in (*read, *wanted)):
         return [Library(node, "a tensor without elements")]
     try:
         defines = lowered(node, lowering, Build(node, around.known, around.taken), around.specs)
