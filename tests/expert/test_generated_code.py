@@ -70,6 +70,11 @@ FOUND: dict[str, tuple[Callable[..., object], tuple[Tensor, ...], tuple[str, ...
         (drawn(3, 20_000),),
         ("fuse.rows", "loops.vector-axis=inner"),
     ),
+    "a long sum of many equal values": (
+        lambda x: F.layer_norm(x.relu(), (16_000,)),
+        (drawn(4, 16_000),),
+        ("fuse.rows",),
+    ),
     "a guard around a value of the same loop": (
         lambda x: (F.mse_loss(x.exp(), x), x.exp().tril() - x.exp().triu(1)),
         (drawn(6, 7),),
