@@ -70,6 +70,11 @@ FOUND: dict[str, tuple[Callable[..., object], tuple[Tensor, ...], tuple[str, ...
         (drawn(3, 20_000),),
         ("fuse.rows", "loops.vector-axis=inner"),
     ),
+    "conditions of the same name in several stages": (
+        lambda x, t: F.cross_entropy(torch.stack([x, x + 1]), t, reduction="none", label_smoothing=0.1),
+        (drawn(4, dtype=torch.float16), torch.tensor([1, 3])),
+        ("fuse.epilogue", "scratch=recompute"),
+    ),
     "a long sum of many equal values": (
         lambda x: F.layer_norm(x.relu(), (16_000,)),
         (drawn(4, 16_000),),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -18,6 +19,8 @@ from egg.expert.ir import Reduce, Scan
 from egg.expert.loops import Array, Compute, Stage
 
 _STACK_BYTES = 16 * 1024
+_NAMED = re.compile(r"const (bool inside|int64_t \w+_index|\w+\* (__restrict )?\w+_at)")
+"""Conditions, fetched indices and pointers that a stage declares ahead of its loops."""
 
 
 @dataclass(frozen=True)
@@ -91,11 +94,18 @@ class StagePrinter:
         self._scans: dict[str, str] = {}
 
     def print(self) -> None:
-        """Adds the stage to the text."""
+        """Adds the stage to the text; as a block where it names what another stage may name too."""
+        outside, self._text = self._text, Text()
         if self._loops:
             self._level(0)
         else:
             self._scalars()
+        lines = self._text.lines
+        if any(_NAMED.match(line) for line in lines):
+            with outside.block(""):
+                outside.line(*lines)
+        else:
+            outside.line(*lines)
 
     # loops
 
