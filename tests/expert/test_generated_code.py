@@ -49,6 +49,11 @@ def drawn(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(3)).to(dtype)
 
 
+def _rolled_and_flipped(x: Tensor) -> tuple[Tensor, Tensor]:
+    size = F.leaky_relu(torch.linalg.vector_norm(x.roll(1, 0).atan(), 1, dim=(0,)))
+    return x.flip(0), torch.atan2(size, x.abs() + 0.5).flip(0).cumsum(0).flip(0)
+
+
 FOUND: dict[str, tuple[Callable[..., object], tuple[Tensor, ...], tuple[str, ...]]] = {
     "kernel names with two underscores": (
         lambda x: x.argmax(1).to(x.dtype).trunc(),
@@ -74,6 +79,11 @@ FOUND: dict[str, tuple[Callable[..., object], tuple[Tensor, ...], tuple[str, ...
         lambda x, t: F.cross_entropy(torch.stack([x, x + 1]), t, reduction="none", label_smoothing=0.1),
         (drawn(4, dtype=torch.float16), torch.tensor([1, 3])),
         ("fuse.epilogue", "scratch=recompute"),
+    ),
+    "one value evaluated at two places of a row": (
+        lambda x, y: _rolled_and_flipped(x + y),
+        (drawn(16, dtype=torch.float64)[::2], drawn(dtype=torch.float64)),
+        ("fuse.epilogue", "loops.vector-axis=inner", "scratch=recompute"),
     ),
     "a long sum of many equal values": (
         lambda x: F.layer_norm(x.relu(), (16_000,)),

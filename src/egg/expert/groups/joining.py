@@ -7,6 +7,7 @@ that the two do not share become inner loops, which is always legal and costs ro
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import count
 from math import prod
 
 from egg.expert.groups.inlining import element
@@ -54,7 +55,9 @@ def absorb(first: Group, second: Group, stored: frozenset[str]) -> Group | None:
         if nest is None:
             return load
         key = (load.source, load.at)
-        clones.setdefault(key, _clone(nest, load.at, second.rows, f"{nest.name}_{_spell(len(clones))}"))
+        if key not in clones:
+            taken = second.names | {clone.name for clone in clones.values()}
+            clones[key] = _clone(nest, load.at, second.rows, _clone_name(nest, second, taken))
         clone = clones[key]
         return replace(load, source=clone.name, at=clone.index())
 
@@ -99,8 +102,10 @@ def _clone(nest: Nest, at: tuple[Index, ...], rows: tuple[Axis, ...], name: str)
     )
 
 
-def _spell(number: int) -> str:
-    return f"at{number}"
+def _clone_name(nest: Nest, reader: Group, taken: frozenset[str]) -> str:
+    """Returns a name that no clone in another group has either, as groups that read the same value may join later."""
+    stem = f"{nest.name}_for_{reader.nests[-1].name}"
+    return next(name for n in count() if (name := f"{stem}{n or ''}") not in taken)
 
 
 def _same_rows(first: Group, second: Group) -> bool:
