@@ -84,6 +84,7 @@ def _rows() -> tuple[ScalarOp, ...]:
         ScalarOp("sigmoid", 1, "float", "same", "torch.sigmoid({0})", "egg::sigmoid({0})"),
         ScalarOp("erf", 1, "float", "same", "torch.erf({0})", "egg::erf({0})"),
         ScalarOp("erfc", 1, "float", "same", "torch.erfc({0})", "egg::erfc({0})"),
+        ScalarOp("normal_cdf", 1, "float", "same", "torch.special.ndtr({0})", "egg::normal_cdf({0})"),
         # rounding; `round` goes to the even neighbour
         ScalarOp("floor", 1, "float", "same", "torch.floor({0})", "egg::floor({0})"),
         ScalarOp("ceil", 1, "float", "same", "torch.ceil({0})", "egg::ceil({0})"),

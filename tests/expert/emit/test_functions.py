@@ -20,6 +20,8 @@ EXACT = ("frac", "trunc", "ceil", "floor", "round", "reciprocal", "sqrt")
 FLUSHED = ("exp", "sigmoid")
 """Functions that give 0 near and below the smallest normal float."""
 COUNT = 1 << 17
+CANCELLING = ("normal_cdf",)
+"""Functions with a sum that cancels: their error counts in units of the last place below 1."""
 WIDE_RANGE = ("sin", "cos", "tan")
 """Exact reduction ends at 2^50."""
 
@@ -80,10 +82,12 @@ def test_unary_error_is_within_two_ulps(op: str, samples: torch.Tensor, results:
     error = ulps(results[op], exact)
     if op in WIDE_RANGE:
         error = error[samples.abs() < 2.0**50]
+    if op in CANCELLING:
+        error = torch.where(samples.isnan(), results[op].isfinite().double(), (results[op] - exact).abs() * 2.0**24)
     if op in FLUSHED:
         error = torch.where((exact.abs() < 1.7e-38) & (results[op] == 0), 0.0, error)
     worst = int(error.argmax())
-    limit = 0.51 if op in EXACT else 2.2
+    limit = 0.51 if op in EXACT else 3 if op in CANCELLING else 2.2
     assert error[worst] <= limit, f"{op}({samples[worst]:.9g}): {error[worst]:.2f} ulp, got {results[op][worst]:.9g}"
 
 

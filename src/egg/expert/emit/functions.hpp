@@ -865,3 +865,25 @@ inline double erf(double x) { return __builtin_erf(x); }
 //: erfc
 inline float erfc(float x) { return float(__builtin_erfc(x)); }
 inline double erfc(double x) { return __builtin_erfc(x); }
+
+//: normal_cdf
+// Share of the normal distribution below x, with an absolute error below 2e-7, which is what 1 + erf loses below 0 as
+// well; 0 and 1 from 5.55 on. 1/2 + x p(x^2) / q(x^2), whose relative error is below 5e-8 but for rounding.
+INLINE inline float normal_cdf(float x) {
+  const float z = x * x, near = z > 31.0f ? 31.0f : z;
+  float p = 2.02134238e-8f;
+  p = __builtin_fmaf(p, near, 6.32191541e-6f);
+  p = __builtin_fmaf(p, near, 1.87810889e-4f);
+  p = __builtin_fmaf(p, near, 4.7928323e-3f);
+  p = __builtin_fmaf(p, near, 0.0358859561f);
+  p = __builtin_fmaf(p, near, 0.398942262f);
+  float q = 1.12070018e-6f;
+  q = __builtin_fmaf(q, near, 7.88456673e-5f);
+  q = __builtin_fmaf(q, near, 1.99397048e-3f);
+  q = __builtin_fmaf(q, near, 0.0297854226f);
+  q = __builtin_fmaf(q, near, 0.256618708f);
+  q = __builtin_fmaf(q, near, 1.0f);
+  const float half = x * p / q;
+  return 0.5f + (z > 30.8f ? __builtin_copysignf(0.5f, x) : half);
+}
+INLINE inline double normal_cdf(double x) { return 0.5 * (1.0 + erf(x * 0.7071067811865476)); }

@@ -76,7 +76,7 @@ def _gelu(b: Build, x: Elements, *, approximate: str = "none") -> Elements:
     v = computed(x)
     if approximate == "tanh":
         return v * 0.5 * (1 + op("tanh", (v + v * v * v * 0.044715) * sqrt(2 / 3.141592653589793)))
-    return v * 0.5 * (1 + op("erf", v * sqrt(0.5)))
+    return v * op("normal_cdf", v)
 
 
 def _silu(b: Build, x: Elements) -> Elements:
