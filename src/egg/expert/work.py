@@ -10,8 +10,8 @@ from egg.expert.loops import Kernel, Stage
 _WEIGHTS = {
     **dict.fromkeys(("div", "reciprocal", "sqrt", "rsqrt", "fmod", "remainder", "floor_divide", "trunc_divide"), 5),
     **dict.fromkeys(("exp", "sigmoid", "silu", "elu", "selu", "normal_cdf"), 20),
-    **dict.fromkeys(("log", "expm1", "tanh", "softmax", "log_softmax", "logsumexp", "cross_entropy_loss"), 32),
-    **dict.fromkeys(("log1p", "erf", "gelu", "mish", "softplus"), 45),
+    **dict.fromkeys(("log", "expm1", "tanh", "softmax", "log_softmax", "logsumexp", "cross_entropy_loss", "erf"), 32),
+    **dict.fromkeys(("log1p", "gelu", "mish", "softplus"), 45),
     **dict.fromkeys(("layer_norm", "group_norm"), 24),
     **dict.fromkeys(("exp2", "log2", "log10", "sin", "cos", "tan", "sinh", "cosh", "erfc"), 75),
     **dict.fromkeys(("asin", "acos", "atan", "atan2", "asinh", "acosh", "atanh", "pow"), 100),
