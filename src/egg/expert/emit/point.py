@@ -259,7 +259,8 @@ class Point:
             low, high = bound.index.bounds()
             text = self.index(bound.index, outer)
             tests = [f"{text} >= {bound.low}"] * (low < bound.low) + [f"{text} < {bound.high}"] * (high >= bound.high)
-            (moving if self.scope.lane in bound.index.axes() else fixed).extend(tests)
+            moves = self._moves((bound,)) or (bound.index.fetches() and self._moves(outer))
+            (moving if moves else fixed).extend(tests)
         parts: list[str] = []
         for tests, place in ((fixed, self.before), (moving, self.inside)):
             if not tests:
@@ -272,6 +273,10 @@ class Point:
                 place.line(f"const bool {self._conditions[text]} = {text};")
             parts.append(self._conditions[text])
         return parts[0] if parts else "true"
+
+    def _moves(self, bounds: tuple[Bound, ...]) -> bool:
+        """Returns whether any bound is on something that changes with the lane."""
+        return any(self.scope.lane in bound.index.axes() for bound in bounds)
 
     # memory
 
@@ -330,7 +335,7 @@ class Point:
         text = self._load(load, guard)
         function = "egg::wrapped" if fetch.wrap else "egg::clamped"
         name = self.names.fresh(f"{fetch.source}_index")
-        target = self.inside if moving or guard else self.before
+        target = self.inside if moving or self._moves(guard) else self.before
         target.line(f"const int64_t {name} = {function}({_bare(text)}, {fetch.extent});")
         self._printed[key] = name
         return name
