@@ -11,7 +11,7 @@ from math import prod
 
 from egg.expert.groups.axes import accesses
 from egg.expert.loops import Kernel, Layout, Schedule, Stage, Step
-from egg.expert.rewrites.costs import node_bytes, node_flops
+from egg.expert.rewrites.costs import PRODUCTS, node_bytes, node_flops, product_rows
 from egg.expert.rewrites.matching import Facts, base
 from egg.expert.schedule import row_units
 from egg.expert.work import op_flops, stage_flops
@@ -26,6 +26,10 @@ _ONE_THREAD_SHARE = 0.6
 """Share of the memory bandwidth that one thread reaches."""
 _SCATTER_FLOPS = 6
 """Work of one element that a vectorised loop has to gather or scatter, in additions."""
+_MATVEC_SHARE = 0.22
+"""Share of the peak that a library reaches for one vector by a matrix in the caches."""
+_BLOCKED_ROWS = 64
+"""Rows with which a library product comes close to the peak."""
 _PASSES = {"layer_norm": 3, "batch_norm": 3, "group_norm": 3, "instance_norm": 3, "softmax": 2, "log_softmax": 2}
 """Times that a library operator goes over its input when that does not fit the caches."""
 
@@ -66,7 +70,8 @@ def predict_library_ms(node: Node, facts: Facts, device: Device) -> float:
     flops = max(node_flops(facts, node), 2 * op_flops(name) * max(largest, out.numel if out is not None else 0))
     moved *= 1 if _fits(moved, device) else _PASSES.get(name, 1)
     dtype = out.dtype if out is not None else "float32"
-    return device.launch_us * 1e-3 + max(moving_ms(moved, device), flops / (_peak_tflops(dtype, device) * 1e9))
+    peak = _peak_tflops(dtype, device) * _peak_share(node)
+    return device.launch_us * 1e-3 + max(moving_ms(moved, device), flops / (peak * 1e9))
 
 
 def predict_reference_ms(graph: Graph, device: Device) -> float:
@@ -125,6 +130,15 @@ def _scatter_flops(kernel: Kernel, stage: Stage) -> int:
 
 def _fits(moved_bytes: float, device: Device) -> bool:
     return moved_bytes <= device.l3_bytes + device.cores * device.l2_bytes
+
+
+def _peak_share(node: Node) -> float:
+    """Returns the share of the peak that an operator reaches: a product with few rows can't keep its operands close."""
+    out = node.outputs[0].spec
+    if base(node) not in PRODUCTS or out is None:
+        return 1.0
+    rows = product_rows(base(node), out.shape)
+    return min(1.0, max(_MATVEC_SHARE, rows**0.5 / _BLOCKED_ROWS**0.5))
 
 
 def _peak_tflops(dtype: str, device: Device) -> float:

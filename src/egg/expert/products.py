@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from egg.expert.ir import Library, Program
 from egg.expert.lower import as_reduction
 from egg.expert.rewrites.convolution import convolution
-from egg.expert.rewrites.costs import PRODUCTS
+from egg.expert.rewrites.costs import PRODUCTS, product_rows
 from egg.expert.rewrites.matching import Facts, base
 from egg.schema.graph import Graph, Node
 
@@ -37,10 +37,7 @@ def _is_short(facts: Facts, node: Node) -> bool:
         return False
     name = base(node)
     if name in PRODUCTS:
-        rows = out.shape[-2] if len(out.shape) >= 2 else 1
-        if name == "linear":
-            rows = out.numel // out.shape[-1] if out.shape else 1
-        return rows <= MOST_ROWS
+        return product_rows(name, out.shape) <= MOST_ROWS
     if name == "scaled_dot_product_attention":
         return out.shape[-2] <= MOST_ROWS
     conv = convolution(facts, node)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from math import prod
 
-from egg.expert.ir import Apply, Cast, Expr, Guard, walk
-from egg.expert.loops import Kernel, Stage
+from egg.expert.ir import Apply, Cast, Expr, Guard, Reduce, walk
+from egg.expert.loops import Compute, Kernel, Stage
 
 _WEIGHTS = {
     **dict.fromkeys(("div", "reciprocal", "sqrt", "rsqrt", "fmod", "remainder", "floor_divide", "trunc_divide"), 5),
@@ -51,4 +51,13 @@ def kernel_flops(kernel: Kernel) -> int:
 def stage_flops(stage: Stage) -> int:
     """Returns the work of a stage for one row."""
     points = prod(a.extent for a in stage.order)
-    return points * sum(flops(c.body) + (c.how is not None) for c in stage.computes)
+    return points * sum(flops(c.body) + (c.how is not None and not _is_fused(c)) for c in stage.computes)
+
+
+def _is_fused(compute: Compute) -> bool:
+    """Returns whether a product is added up: one instruction does both."""
+    match compute.how, compute.body:
+        case Reduce(kind="sum"), Apply(op="mul"):
+            return True
+        case _:
+            return False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from egg.expert.rewrites.convolution import convolution
 from egg.expert.rewrites.matching import Facts, base
 from egg.schema.graph import Node, node_refs
@@ -36,3 +38,10 @@ def node_flops(facts: Facts, node: Node) -> int:
     if conv is not None:
         return conv.flops
     return max([out.numel, *(facts.specs[n].numel for n in node_refs(node) if n in facts.specs)])
+
+
+def product_rows(name: str, out: tuple[int, ...]) -> int:
+    """Returns the rows of a product, of one matrix of a batch, with a result of shape `out`."""
+    if name == "linear":
+        return prod(out[:-1])
+    return out[-2] if len(out) >= 2 else 1
