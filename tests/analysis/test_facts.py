@@ -69,6 +69,15 @@ def test_counts_and_shapes(module: nn.Module, shape: tuple[int, ...], expected: 
     assert {name: facts[name] for name in expected} == expected
 
 
+class BatchedProduct(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x @ x.transpose(-2, -1)
+
+
+def test_rows_of_a_batch_of_products_are_those_of_one_matrix() -> None:
+    assert facts_of(BatchedProduct(), torch.randn(8, 5, 2, 4))["matmul_rows_max"] == 2
+
+
 def test_every_fact_is_explained() -> None:
     text = (resources.files("egg") / "knowledge" / "facts.md").read_text()
     rows = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `")]

@@ -96,7 +96,7 @@ def _is_affine(node: Node, parameters: set[str]) -> bool:
 def _shape_facts(graph: Graph) -> dict[str, Fact]:
     specs = graph.specs()
     rows = [_row_elements(node, specs) for node in graph.nodes]
-    products = [_product_rows(node) for node in graph.nodes if class_of(node.op) == "matmul"]
+    products = [_product_rows(node, specs) for node in graph.nodes if class_of(node.op) == "matmul"]
     outputs = [specs[name].numel for name in graph.output_names() if name in specs]
     return {
         "largest_row": max(rows, default=0),
@@ -130,10 +130,12 @@ def _norm_row(node: Node, spec: TensorSpec) -> int:
     return spec.numel // (spec.shape[0] * groups)
 
 
-def _product_rows(node: Node) -> int:
-    """Returns the rows of a product's result, over all its leading dimensions."""
+def _product_rows(node: Node, specs: dict[str, TensorSpec]) -> int:
+    """Returns the rows of a product's result: of one matrix where both operands are batches, else of all together."""
     shape = node.outputs[0].spec.shape if node.outputs[0].spec is not None else ()
-    return prod(shape[:-1])
+    ranks = [len(specs[name].shape) for name in node_refs(node) if name in specs]
+    batched = base_name(node.op) in ("matmul", "bmm", "baddbmm") and min(ranks, default=0) > 2
+    return prod(shape[-2:-1] if batched else shape[:-1])
 
 
 def _pattern_facts(graph: Graph) -> dict[str, Fact]:
