@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from math import prod
 
 from egg.expert.groups.axes import accesses
-from egg.expert.loops import Kernel, Layout, Schedule, Stage, Step
+from egg.expert.loops import Kernel, Layout, Native, Schedule, Stage, Step, Template
 from egg.expert.rewrites.costs import PRODUCTS, node_bytes, node_flops, product_rows
 from egg.expert.rewrites.matching import Facts, base
 from egg.expert.schedule import row_units
+from egg.expert.templates import slices, template_flops
 from egg.expert.work import op_flops, stage_flops
 from egg.schema.device import Device
 from egg.schema.graph import DTYPE_BYTES, Graph, Node, node_refs
@@ -26,6 +27,8 @@ _ONE_THREAD_SHARE = 0.6
 """Share of the memory bandwidth that one thread reaches."""
 _SCATTER_FLOPS = 6
 """Work of one element that a vectorised loop has to gather or scatter, in additions."""
+_ORDER_FLOPS = {"sort": 500, "argsort": 500, "scatter": 10}
+"""Half of the work of library operators that compare or move single elements, for each element, in additions."""
 _MATVEC_SHARE = 0.22
 """Share of the peak that a library reaches for one vector by a matrix in the caches."""
 _BLOCKED_ROWS = 64
@@ -40,16 +43,16 @@ def predict_ms(layout: Layout, schedules: Mapping[str, Schedule], graph: Graph, 
     total_ms, previous = 0.0, None
     for step in layout.steps:
         total_ms += step_ms(step, schedules, facts, device)
-        if isinstance(step, Kernel) and not isinstance(previous, Kernel):
+        if isinstance(step, Native) and not isinstance(previous, Native):
             total_ms += NATIVE_CALL_SHARE * device.launch_us * 1e-3
         previous = step
     return max(total_ms, 1e-6)
 
 
 def step_ms(step: Step, schedules: Mapping[str, Schedule], facts: Facts, device: Device) -> float:
-    """Returns milliseconds for one kernel or library call; that of a library call includes starting it."""
-    if isinstance(step, Kernel):
-        return _kernel_ms(step, schedules.get(step.name, Schedule()), device)
+    """Returns milliseconds for one kernel, template or library call; that of a library call includes starting it."""
+    if isinstance(step, Native):
+        return _native_ms(step, schedules.get(step.name, Schedule()), device)
     return predict_library_ms(step.node, facts, device)
 
 
@@ -67,7 +70,10 @@ def predict_library_ms(node: Node, facts: Facts, device: Device) -> float:
     name = base(node)
     out = node.outputs[0].spec
     largest = max((facts.specs[n].numel for n in node_refs(node)), default=0)
-    flops = max(node_flops(facts, node), 2 * op_flops(name) * max(largest, out.numel if out is not None else 0))
+    flops = max(
+        node_flops(facts, node),
+        2 * _ORDER_FLOPS.get(name, op_flops(name)) * max(largest, out.numel if out is not None else 0),
+    )
     moved *= 1 if _fits(moved, device) else _PASSES.get(name, 1)
     dtype = out.dtype if out is not None else "float32"
     peak = _peak_tflops(dtype, device) * _peak_share(node)
@@ -89,30 +95,40 @@ def moving_ms(moved_bytes: float, device: Device, threads: int = 0) -> float:
     return moved_bytes / (device.copy_gbps * share * 1e6)
 
 
-def _kernel_ms(kernel: Kernel, schedule: Schedule, device: Device) -> float:
+def _native_ms(kernel: Native, schedule: Schedule, device: Device) -> float:
     threads = _threads(kernel, schedule, device)
-    rows = prod(a.extent for a in kernel.rows)
-    work = rows * sum(stage_flops(s) + _scatter_flops(kernel, s) for s in kernel.stages)
+    work = _work(kernel)
     dtype = "float64" if any(a.dtype == "float64" for a in kernel.arrays) else "float32"
     compute_ms = work / (_peak_tflops(dtype, device) * 1e9 / 2) * device.cores / threads
     starting_ms = TEAM_US * 1e-3 if threads > 1 else 0.0
     return starting_ms + max(moving_ms(_moved_bytes(kernel, device), device, threads), compute_ms)
 
 
-def _threads(kernel: Kernel, schedule: Schedule, device: Device) -> int:
-    if kernel.mapping == "inner":
+def _work(step: Native) -> int:
+    """Returns the arithmetic of all rows, in additions."""
+    if isinstance(step, Template):
+        return template_flops(step)
+    rows = prod(a.extent for a in step.rows)
+    return rows * sum(stage_flops(s) + _scatter_flops(step, s) for s in step.stages)
+
+
+def _threads(step: Native, schedule: Schedule, device: Device) -> int:
+    if isinstance(step, Kernel) and step.mapping == "inner":
         return min(int(schedule.values.get("split", 0)) or device.cores, device.cores)
     tile, grain = int(schedule.values.get("tile", 1)), int(schedule.values.get("grain", 1))
-    chunks = -(-row_units(kernel, tile) // max(grain, 1))
+    rows = slices(step) if isinstance(step, Template) else row_units(step, tile)
+    chunks = -(-rows // max(grain, 1))
     wanted = int(schedule.values.get("threads", 0)) or device.cores
     return max(1, min(chunks, wanted, device.cores))
 
 
-def _moved_bytes(kernel: Kernel, device: Device) -> float:
+def _moved_bytes(kernel: Native, device: Device) -> float:
     """Returns the bytes between memory and caches: every array once, but once a stage where a row is too long."""
-    rows = max(prod(a.extent for a in kernel.rows), 1)
     sizes = {a.name: a.numel * DTYPE_BYTES[a.dtype] for a in kernel.arrays if a.place != "scratch"}
     total = sum(sizes.values())
+    if isinstance(kernel, Template):
+        return total
+    rows = max(prod(a.extent for a in kernel.rows), 1)
     if total / rows <= device.l2_bytes:
         return total
     long_stages = sum(1 for s in kernel.stages if s.order and accesses(kernel, s))

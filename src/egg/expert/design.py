@@ -8,7 +8,7 @@ from typing import Literal, get_args, get_type_hints
 
 from egg.expert.groups import Grouping, group
 from egg.expert.ir import Library, Program
-from egg.expert.loops import Kernel, Layout, Schedule
+from egg.expert.loops import Layout, Native, Schedule
 from egg.expert.lower import lower
 from egg.expert.products import loop_products, reducible
 from egg.expert.rewrites.costs import VIEWS
@@ -16,6 +16,7 @@ from egg.expert.rewrites.matching import Facts, base
 from egg.expert.rewrites.registry import apply_all, sites_of
 from egg.expert.schedule import schedule
 from egg.expert.simplify import simplify
+from egg.expert.templates import is_template
 from egg.schema.device import Device
 from egg.schema.graph import Graph
 
@@ -62,7 +63,7 @@ class Design:
         layout = group(program, replace(self.grouping, loops=loops), device)
         if workload == 0:
             return layout
-        named = [replace(s, name=f"w{workload}_{s.name}") if isinstance(s, Kernel) else s for s in layout.steps]
+        named = [replace(s, name=f"w{workload}_{s.name}") if isinstance(s, Native) else s for s in layout.steps]
         return replace(layout, steps=tuple(named))
 
 
@@ -97,9 +98,11 @@ def views_kept(program: Program, graph: Graph, loops: frozenset[str] = frozenset
     """Returns the program with views that only library calls read as calls too: torch makes them without a copy.
 
     `loops` are the calls that are going to be loops, which read through views by themselves.
+    Templates read dense values.
     """
     users = Facts(graph).users
-    calls = {s.name for s in program.statements if isinstance(s, Library)} - loops
+    found = [s.node for s in program.statements if isinstance(s, Library)]
+    calls = {node.name for node in found if not is_template(node, program.specs)} - loops
     outputs = set(graph.output_names())
     views: dict[str, Library] = {}
     for node in reversed(graph.nodes):
@@ -116,8 +119,8 @@ def switch_values(move: str) -> tuple[str, ...]:
 
 
 def schedules(layout: Layout, device: Device) -> dict[str, Schedule]:
-    """Returns the first schedule of every kernel, by kernel."""
-    return {step.name: schedule(step, device) for step in layout.steps if isinstance(step, Kernel)}
+    """Returns the first schedule of every kernel and template, by its name."""
+    return {step.name: schedule(step, device) for step in layout.steps if isinstance(step, Native)}
 
 
 def _rewritten(graph: Graph, move: str, at: str) -> Graph:

@@ -16,6 +16,9 @@ Two ways to vectorise: along the last axis of each stage's order (`columns` is N
 then a row is a tile of `tile` neighbouring columns, every row scalar becomes an array of that many elements, and
 the tile is the innermost loop of every stage. The second fits reductions and scans over an axis that is not contiguous.
 
+A `Template` stands beside the kernels for what such loops can't say, a sort or a scatter. It has a name, arrays, a
+schedule and slices that run in parallel as rows do, and it runs in the same native call.
+
 Two ways to run in parallel: over rows (`mapping="rows"`), or, where rows are few and long, over the outermost loop of
 each stage with partial results combined in a fixed order (`mapping="inner"`).
 """
@@ -27,8 +30,9 @@ from math import prod
 from typing import Literal
 
 from egg.expert.index import Axis, Index
-from egg.expert.ir import Expr, Library, Reduce, Scan
+from egg.expert.ir import Expr, Library, Reduce, Scalar, Scan
 from egg.schema.candidate import KnobSpec
+from egg.schema.graph import Node
 from egg.schema.plan import ScheduleValue
 
 
@@ -109,12 +113,43 @@ class Kernel:
         raise KeyError(name)
 
 
-Step = Kernel | Library
+@dataclass(frozen=True)
+class Template:
+    """One operator on slices along a dimension, by a C++ function that works on one slice.
+
+    All arrays have the same rank, and the slices of each are counted by the loops of the others.
+    """
+
+    name: str
+    function: Literal["sort", "scatter"]
+    node: Node
+    """The operator that it stands for."""
+    arrays: tuple[Array, ...]
+    """sort: source, then sorted values and their positions, or positions alone; the results may be shorter slices.
+    scatter: base, positions, the source unless `value` is stored, result."""
+    dim: int
+    """Along which the slices lie."""
+    descending: bool = False
+    value: Scalar | None = None
+    """What a scatter without a source stores."""
+    doc: str = ""
+
+    @property
+    def loops(self) -> tuple[int, ...]:
+        """Extents of the loops over slices, outermost first."""
+        shape = self.arrays[0].shape
+        return (*shape[: self.dim], *shape[self.dim + 1 :])
+
+
+Native = Kernel | Template
+"""What is compiled: it touches `arrays`, and outputs are written."""
+
+Step = Native | Library
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """The numbers of one kernel: the values in use and their choices."""
+    """The numbers of one native step: the values in use and their choices."""
 
     values: dict[str, ScheduleValue] = field(default_factory=dict)
     """By knob: `threads`, `grain`, `lanes`, `tile`, `unroll`, `stream`, ... without the kernel's prefix."""
@@ -123,7 +158,7 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Layout:
-    """A program as steps in order: kernels and library calls, with the buffers between them."""
+    """A program as steps in order: kernels, templates and library calls, with the buffers between them."""
 
     steps: tuple[Step, ...]
     buffers: tuple[Array, ...] = ()

@@ -18,7 +18,7 @@ from egg.expert.design import (
     switch_values,
 )
 from egg.expert.ir import Library
-from egg.expert.loops import Kernel, Layout, Schedule, Step
+from egg.expert.loops import Kernel, Layout, Native, Schedule, Step
 from egg.expert.products import loop_products
 from egg.expert.rewrites.matching import Facts
 from egg.expert.rewrites.registry import moves, sites_of
@@ -187,7 +187,7 @@ def _reduces(step: Step) -> bool:
 
 
 def _has_kernels(layouts: Sequence[Layout]) -> bool:
-    return any(isinstance(step, Kernel) for layout in layouts for step in layout.steps)
+    return any(isinstance(step, Native) for layout in layouts for step in layout.steps)
 
 
 def title_of(option_id: str) -> str:
@@ -213,7 +213,7 @@ class _Expected:
             step.name: (step, Facts(analysis.graph))
             for analysis, layout in zip(analyses, layouts, strict=True)
             for step in layout.steps
-            if isinstance(step, Kernel)
+            if isinstance(step, Native)
         }
         made = {name: self._schedule(name, values) for name in self._kernels}
         self._total_ms = sum(

@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from math import prod
 
 from egg.expert.ir import Reduce, Scan
-from egg.expert.loops import Kernel, Schedule
+from egg.expert.loops import Kernel, Native, Schedule, Template
+from egg.expert.templates import DIGIT_BITS, slices, template_flops
 from egg.expert.work import kernel_flops
 from egg.schema.candidate import KnobSpec
 from egg.schema.device import Device
@@ -23,13 +24,21 @@ _TILES = (8, 16, 32, 64, 128, 256, 512)
 _PLAIN_TILE = 256
 _L1_SHARE = 0.5
 """Share of the first-level cache that the arrays of one tile may take."""
+_LONG_SLICE = 1000
+"""Elements from which on a sort gains more by fewer passes than it loses to clearing more counters."""
+_DIGITS = KnobSpec(
+    choices=DIGIT_BITS,
+    stage="tiling",
+    principle_id="tile-for-first-cache",
+    doc="bits of a digit by which a sort moves all elements: fewer passes, or counters that fit the first cache",
+)
 
 
-def schedule(kernel: Kernel, device: Device) -> Schedule:
-    """Returns the knobs of a kernel with the values to begin with."""
+def schedule(step: Native, device: Device) -> Schedule:
+    """Returns the knobs of a kernel or template with the values to begin with."""
     space: dict[str, KnobSpec] = {}
     values: dict[str, ScheduleValue] = {}
-    for name, value, knob in _knobs(kernel, device):
+    for name, value, knob in _template_knobs(step, device) if isinstance(step, Template) else _knobs(step, device):
         values[name], space[name] = value, knob
     return Schedule(values, space)
 
@@ -41,13 +50,24 @@ def _knobs(kernel: Kernel, device: Device) -> Iterable[tuple[str, ScheduleValue,
         yield "tile", tile, knob
     elif any(stage.order for stage in kernel.stages):
         yield "lanes", _first_lanes(kernel, device), _lanes(kernel)
-    rows = row_units(kernel, tile)
     if kernel.mapping == "inner" and device.cores > 1:
         yield "split", 0, _split(device)
         return
+    yield from _shares(row_units(kernel, tile), serial_ms(kernel, device), device)
+
+
+def _template_knobs(template: Template, device: Device) -> Iterable[tuple[str, ScheduleValue, KnobSpec]]:
+    if template.function == "sort":
+        long = template.arrays[0].shape[template.dim] >= _LONG_SLICE
+        yield "digit_bits", DIGIT_BITS[long], _DIGITS
+    yield from _shares(slices(template), template_flops(template) / _additions_per_ms(device), device)
+
+
+def _shares(rows: int, one_thread_ms: float, device: Device) -> Iterable[tuple[str, ScheduleValue, KnobSpec]]:
+    """Yields the knobs that deal rows to threads."""
     if rows < 2 or device.cores < 2:
         return
-    small = serial_ms(kernel, device) < _WAKE_MS
+    small = one_thread_ms < _WAKE_MS
     yield "threads", 1 if small else 0, _threads(device, small)
     if not small:
         yield "grain", *_grain(rows, device)
@@ -62,8 +82,12 @@ def row_units(kernel: Kernel, tile: int) -> int:
 def serial_ms(kernel: Kernel, device: Device) -> float:
     """Returns the time of one thread, roughly: moving the arrays through the caches, or the arithmetic."""
     moved = sum(a.numel * DTYPE_BYTES[a.dtype] for a in kernel.arrays if a.place != "scratch")
-    peak = device.peak_tflops.get("float32", 0.05) * 1e9 / device.cores
-    return max(moved / (device.cache_gbps * 1e6 / device.cores), kernel_flops(kernel) / peak)
+    return max(moved / (device.cache_gbps * 1e6 / device.cores), kernel_flops(kernel) / _additions_per_ms(device))
+
+
+def _additions_per_ms(device: Device) -> float:
+    """Returns what one core does, vectorised."""
+    return device.peak_tflops.get("float32", 0.05) * 1e9 / device.cores
 
 
 def _threads(device: Device, small: bool) -> KnobSpec:

@@ -13,7 +13,7 @@ from egg.expert.emit.module import Tuning, Words, base_of, print_module, referen
 from egg.expert.emit.signature import ANY
 from egg.expert.emit.state import Slot, State
 from egg.expert.ir import Library
-from egg.expert.loops import Kernel, Schedule
+from egg.expert.loops import Native, Schedule
 from egg.schema.candidate import Candidate, KnobSpec
 from egg.schema.device import Device
 from egg.schema.graph import Graph
@@ -91,7 +91,7 @@ class Writer:
             program = design.program(number)
             layout = design.layout(number, program, self._device)
             made = schedules(layout, self._device)
-            has_kernels = any(isinstance(s, Kernel) for s in layout.steps)
+            has_kernels = any(isinstance(s, Native) for s in layout.steps)
             parts.append(Part(workload, program, layout, print_cpp(layout, made) if has_kernels else None))
         return parts
 

@@ -11,7 +11,7 @@ from egg.expert.emit.signature import Path, Signature
 from egg.expert.emit.torch_calls import DENSE_RESULTS, call
 from egg.expert.emit.unit import CppFunction, CppUnit
 from egg.expert.ir import Library, Program
-from egg.expert.loops import Kernel, Layout
+from egg.expert.loops import Layout, Native
 from egg.schema import graph as g
 from egg.schema.graph import GraphInput, TensorSpec, Tree, node_refs
 from egg.schema.task import Workload
@@ -200,7 +200,7 @@ def _read_from(part: Part, function: CppFunction) -> set[str]:
     read: set[str] = set()
     reached = False
     for step in part.layout.steps:
-        if isinstance(step, Kernel):
+        if isinstance(step, Native):
             reached = reached or step.name in function.kernels
             if reached:
                 read |= {a.name for a in step.arrays if a.place == "input"}
@@ -214,7 +214,7 @@ def _read_later(part: Part, value: str) -> bool:
 
 
 def _feeds_kernel(part: Part, name: str) -> bool:
-    return any(isinstance(s, Kernel) and any(a.name == name for a in s.arrays) for s in part.layout.steps)
+    return any(isinstance(s, Native) and any(a.name == name for a in s.arrays) for s in part.layout.steps)
 
 
 def _used(part: Part) -> set[str]:
@@ -222,7 +222,7 @@ def _used(part: Part) -> set[str]:
     used = set(g.tree_refs(part.program.returns))
     used |= {n for m in part.program.mutations for n in (m.target, m.value)}
     for step in part.layout.steps:
-        if isinstance(step, Kernel):
+        if isinstance(step, Native):
             used |= {a.name for a in step.arrays if a.place != "scratch"}
         else:
             used |= set(node_refs(step.node))

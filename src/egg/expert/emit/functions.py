@@ -1,7 +1,7 @@
 """The C++ functions that printed kernels call, each printed only where it is used.
 
-The text is in `functions.hpp`, cut into pieces at lines `//: name`. A piece names others that it calls; those
-are printed before it.
+The text is in `functions.hpp` and, for templates, in `templates.hpp`, cut into pieces at lines `//: name`. A piece
+names others that it calls; those are printed before it.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from importlib.resources import files
 
 @cache
 def pieces() -> dict[str, str]:
-    """Returns the text of each function by name, in the order of the file."""
-    whole = files("egg.expert.emit").joinpath("functions.hpp").read_text(encoding="utf-8")
+    """Returns the text of each function by name, in the order of the files."""
+    folder = files("egg.expert.emit")
+    whole = "\n".join(folder.joinpath(f).read_text(encoding="utf-8") for f in ("functions.hpp", "templates.hpp"))
     parts = re.split(r"^//: (\w+)\n", whole, flags=re.MULTILINE)
     return {name: text.strip() for name, text in zip(parts[1::2], parts[2::2], strict=True)}
 
@@ -53,4 +54,4 @@ def _place(name: str, ordered: list[str]) -> None:
 def _calls(name: str) -> frozenset[str]:
     """Returns the names of other pieces that this piece calls."""
     code = re.sub(r"//.*", "", pieces()[name])
-    return frozenset(re.findall(r"(?<![\w.:])(\w+)(?=\()", code)) & pieces().keys() - {name}
+    return frozenset(re.findall(r"(?<![\w.:])(\w+)(?=(?:<[\w, ]+>)?\()", code)) & pieces().keys() - {name}

@@ -10,8 +10,10 @@ from egg.expert.emit.dtypes import stored_type
 from egg.expert.emit.functions import functions_used
 from egg.expert.emit.kernels import knob_defaults, print_kernel, written_arrays
 from egg.expert.emit.point import pointer_type, variable_of
+from egg.expert.emit.templates import print_template, template_knobs
 from egg.expert.emit.text import Text, identifier
-from egg.expert.loops import Array, Kernel, Layout, Schedule
+from egg.expert.ir import Library
+from egg.expert.loops import Array, Kernel, Layout, Native, Schedule
 from egg.schema.graph import node_refs
 from egg.schema.plan import ScheduleValue
 
@@ -53,10 +55,10 @@ def definitions(values: Mapping[str, ScheduleValue]) -> str:
     return "#include <cstdint>\n" + "".join(f"constexpr int64_t {n} = {int(v)};\n" for n, v in values.items())
 
 
-def print_cpp(layout: Layout | Sequence[Kernel], schedules: Mapping[str, Schedule] | None = None) -> CppUnit:
-    """Returns the kernels of a layout as C++.
+def print_cpp(layout: Layout | Sequence[Native], schedules: Mapping[str, Schedule] | None = None) -> CppUnit:
+    """Returns the kernels and templates of a layout as C++.
 
-    Consecutive kernels become one function; library calls between them end it. A buffer that only one such function
+    Consecutive ones become one function; library calls between them end it. A buffer that only one such function
     uses is memory of the calling thread, every other array is an argument.
     """
     if not isinstance(layout, Layout):
@@ -81,28 +83,28 @@ def print_cpp(layout: Layout | Sequence[Kernel], schedules: Mapping[str, Schedul
     return CppUnit("\n".join(parts), tuple(functions), defines)
 
 
-def _runs(layout: Layout) -> list[list[Kernel]]:
-    runs: list[list[Kernel]] = [[]]
+def _runs(layout: Layout) -> list[list[Native]]:
+    runs: list[list[Native]] = [[]]
     for step in layout.steps:
-        if isinstance(step, Kernel):
+        if isinstance(step, Native):
             runs[-1].append(step)
         elif runs[-1]:
             runs.append([])
     return [run for run in runs if run]
 
 
-def _private(layout: Layout, run: Sequence[Kernel]) -> frozenset[str]:
+def _private(layout: Layout, run: Sequence[Native]) -> frozenset[str]:
     """Returns the buffers that no step outside the run touches."""
     names = {b.name for b in layout.buffers}
     for step in layout.steps:
-        if not isinstance(step, Kernel):
+        if isinstance(step, Library):
             names -= {*node_refs(step.node), *(v.name for v in step.node.outputs)}
         elif step not in run:
             names -= {a.name for a in step.arrays}
     return frozenset(names)
 
 
-def _kernel(text: Text, kernel: Kernel, schedule: Schedule, defines: dict[str, ScheduleValue]) -> None:
+def _kernel(text: Text, kernel: Native, schedule: Schedule, defines: dict[str, ScheduleValue]) -> None:
     """Prints a kernel; the knobs of its schedule are defined ahead of the text, others that it uses here."""
     prefix = identifier(kernel.name)
     for knob, value in schedule.values.items():
@@ -110,18 +112,23 @@ def _kernel(text: Text, kernel: Kernel, schedule: Schedule, defines: dict[str, S
             raise ValueError(f"schedule of {kernel.name}: {knob}={value!r}; C++ knobs are numbers or booleans")
         defines[f"{prefix}_{knob}"] = value
     printed = Text()
-    print_kernel(printed, kernel, "stream" in schedule.values)
+    if isinstance(kernel, Kernel):
+        print_kernel(printed, kernel, "stream" in schedule.values)
+        defaults = knob_defaults(kernel)
+    else:
+        print_template(printed, kernel)
+        defaults = template_knobs(kernel)
     code = printed.render()
-    for knob, value in knob_defaults(kernel).items():
+    for knob, value in defaults.items():
         name = f"{prefix}_{knob}"
         if knob not in schedule.values and re.search(rf"\b{name}\b", code):
             text.line(f"constexpr int64_t {name} = {int(value)};")
     text.line("", *printed.lines, "")
 
 
-def _entry(text: Text, name: str, run: Sequence[Kernel], private: frozenset[str]) -> CppFunction:
+def _entry(text: Text, name: str, run: Sequence[Native], private: frozenset[str]) -> CppFunction:
     """Prints the function that runs the kernels one after the other; returns what it is called with."""
-    written = frozenset(n for k in run for n in written_arrays(k))
+    written = frozenset(n for k in run for n in _written(k))
     arrays: dict[str, Array] = {}
     for kernel in run:
         for array in kernel.arrays:
@@ -138,6 +145,12 @@ def _entry(text: Text, name: str, run: Sequence[Kernel], private: frozenset[str]
             text.line(f"kernels::{identifier(kernel.name)}({', '.join(pointers)});")
     text.line()
     return CppFunction(name, (*inputs, *outputs), tuple(a.name for a in outputs), tuple(k.name for k in run))
+
+
+def _written(step: Native) -> frozenset[str]:
+    if isinstance(step, Kernel):
+        return written_arrays(step)
+    return frozenset(a.name for a in step.arrays if a.place == "output")
 
 
 def _buffers(text: Text, buffers: Sequence[Array]) -> None:

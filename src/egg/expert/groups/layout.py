@@ -11,15 +11,16 @@ from egg.expert.groups.nests import nest_of, refine
 from egg.expert.groups.partition import Partition
 from egg.expert.groups.stages import dense
 from egg.expert.ir import Define, Library, Program, Statement
-from egg.expert.loops import Array, Kernel, Layout, Step
+from egg.expert.loops import Array, Layout, Native, Step
+from egg.expert.templates import template_of
 from egg.schema.device import Device
 from egg.schema.graph import TensorSpec, node_refs, tree_refs
 
 
 def group(program: Program, choice: Grouping, device: Device) -> Layout:
-    """Returns the program as kernels around its library calls, in an order in which they can run.
+    """Returns the program as kernels and templates around its library calls, in an order in which they can run.
 
-    `Layout.buffers` are the values that kernels write for later steps and that are not returned; library calls make
+    `Layout.buffers` are the values that these write for later steps and that are not returned; library calls make
     their own results.
     """
     statements = _with_loops(program, choice)
@@ -63,16 +64,17 @@ def _build(partition: Partition, libraries: Sequence[Library], context: Context)
     context = Context({**context.specs, **clones}, context.inputs, context.choice, context.device)
     steps: list[Step] = []
     for key in partition.order(list(calls)):
+        number = sum(isinstance(step, Native) for step in steps)
         if key in calls:
-            steps.append(calls[key])
+            call = calls[key]
+            steps.append(template_of(call.node, context.specs, context.inputs, number) or call)
             continue
-        number = sum(isinstance(step, Kernel) for step in steps)
         steps.append(kernel_of(partition.groups[key], number, written, context))
     return tuple(steps)
 
 
 def _buffers(steps: Sequence[Step], returned: frozenset[str]) -> tuple[Array, ...]:
-    outputs = {a.name: a for s in steps if isinstance(s, Kernel) for a in s.arrays if a.place == "output"}
+    outputs = {a.name: a for s in steps if isinstance(s, Native) for a in s.arrays if a.place == "output"}
     return tuple(
         Array(name, array.dtype, array.shape, dense(array.shape), "output")
         for name, array in outputs.items()
