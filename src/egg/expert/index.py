@@ -8,7 +8,7 @@ axes to undo what a reshape and its inverse do.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -112,6 +112,19 @@ class Index:
     def fetches(self) -> tuple[Fetch, ...]:
         """Returns every integer read that the value depends on, inner ones first."""
         return tuple(f for atom, _ in self.terms for f in _atom_fetches(atom))
+
+    def atoms(self) -> Iterator[Atom]:
+        """Yields every atom, each followed by those inside it."""
+        for atom, _ in self.terms:
+            yield atom
+            match atom:
+                case Quotient(index=inner) | Remainder(index=inner):
+                    yield from inner.atoms()
+                case Fetch(at=at):
+                    for inner in at:
+                        yield from inner.atoms()
+                case Axis():
+                    pass
 
     def substitute(self, by: Mapping[Axis, Index]) -> Index:
         """Returns the index with axes replaced, simplified anew."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from egg.expert.index import Atom, Axis, Fetch, Index, Quotient, Remainder, axis_index, divide, modulo
+from egg.expert.index import Axis, Index, Quotient, Remainder, axis_index, divide, modulo
 from egg.expert.ir import Apply, Cast, Expr, Guard, Load, Position, Reduce, Scan, rewrite, walk
 from egg.expert.loops import Array, Compute, Kernel, Stage, Store
 
@@ -134,23 +134,10 @@ def _own_indices(part: Expr, arrays: Arrays) -> Sequence[Index]:
 
 def _divisors(indices: Iterable[Index], axis: Axis) -> Iterator[int]:
     for index in indices:
-        for atom in _atoms(index):
+        for atom in index.atoms():
             if isinstance(atom, Quotient | Remainder) and axis in atom.index.axes():
                 yield atom.divisor
 
 
 def _divides(index: Index, axis: Axis) -> bool:
     return next(_divisors((index,), axis), None) is not None
-
-
-def _atoms(index: Index) -> Iterator[Atom]:
-    for atom, _ in index.terms:
-        yield atom
-        match atom:
-            case Quotient(index=inner) | Remainder(index=inner):
-                yield from _atoms(inner)
-            case Fetch(at=at):
-                for inner in at:
-                    yield from _atoms(inner)
-            case _:
-                pass

@@ -13,9 +13,7 @@ from functools import cached_property
 from math import prod
 
 from egg.expert.index import (
-    Atom,
     Axis,
-    Fetch,
     Index,
     Quotient,
     Remainder,
@@ -166,7 +164,7 @@ def _own_splits(nest: Nest, nests: Mapping[str, Nest]) -> Iterator[tuple[Axis, i
     own = set(nest.domain) - {fixed}
     loops = (nests[n.source].coordinates(n.at).values() for n in nest.loads() if n.source in nests)
     for index in (*indices(nest.body), *(index for found in loops for index in found)):
-        for atom in _deep_atoms(index):
+        for atom in index.atoms():
             if not isinstance(atom, Quotient | Remainder) or atom.index.const % atom.divisor:
                 continue
             for axis, coef in atom.index.terms:
@@ -175,19 +173,6 @@ def _own_splits(nest: Nest, nests: Mapping[str, Nest]) -> Iterator[tuple[Axis, i
                 inner = atom.divisor // coef
                 if 1 < inner < axis.extent and axis.extent % inner == 0:
                     yield axis, inner
-
-
-def _deep_atoms(index: Index) -> Iterator[Atom]:
-    for atom, _ in index.terms:
-        yield atom
-        match atom:
-            case Quotient(index=inner) | Remainder(index=inner):
-                yield from _deep_atoms(inner)
-            case Fetch(at=at):
-                for inner in at:
-                    yield from _deep_atoms(inner)
-            case _:
-                pass
 
 
 def _producer_splits(nest: Nest, nests: Mapping[str, Nest]) -> Iterator[tuple[str, tuple[Axis, int]]]:
