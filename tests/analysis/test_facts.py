@@ -69,6 +69,15 @@ def test_counts_and_shapes(module: nn.Module, shape: tuple[int, ...], expected: 
     assert {name: facts[name] for name in expected} == expected
 
 
+class Loss(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return nn.functional.cross_entropy(x, x.new_zeros(x.shape[0], dtype=torch.int64))
+
+
+def test_a_loss_is_a_row_of_all_its_elements() -> None:
+    assert facts_of(Loss(), torch.randn(6, 40))["largest_row"] == 240
+
+
 class BatchedProduct(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return x @ x.transpose(-2, -1)

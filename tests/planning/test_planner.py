@@ -122,9 +122,12 @@ def test_every_principle_that_lists_the_move_is_named_its_own_first() -> None:
     assert plan.principle_ids == ("fuse", "mine")
 
 
-def test_a_step_that_no_principle_speaks_for_is_taken_only_when_exploring() -> None:
+def test_a_step_that_no_principle_speaks_for_is_taken_first_of_all_or_when_exploring() -> None:
     planner = RulePlanner(lambda _: [make_principle(id="other", moves=("elsewhere",))])
-    state = analyzed(make_attempt())
+    first = planner.next(analyzed(make_attempt()), lambda _: [make_option(id="only", principle_id="fuse")])
+    assert first is not None
+    assert (first.explores, first.option_id) == (True, "only")
+    state = analyzed(make_attempt(), make_attempt(plan=first, verdict="rejected"))
     assert planner.next(state, lambda _: [make_option(principle_id="fuse")]) is None
     exploring = make_run_started(config=make_config(explore_share=1.0))
     plan = planner.next(state.updated(started=exploring), lambda _: [make_option(principle_id="fuse")])
@@ -136,9 +139,12 @@ def test_principles_are_matched_against_the_facts_of_the_task() -> None:
     principle = make_principle(id="fuse")
     planner = RulePlanner(lambda facts: [principle] if facts["bound"] == "memory" else [])
     options = [make_option(principle_id="fuse")]
-    for bound, taken in (("memory", True), ("compute", False)):
-        state = make_state(make_attempt(), analyses=(make_analysis(facts={"bound": bound}),))
-        assert (planner.next(state, lambda _: options) is not None) is taken
+    for bound, matched in (("memory", True), ("compute", False)):
+        plan = planner.next(
+            make_state(make_attempt(), analyses=(make_analysis(facts={"bound": bound}),)), lambda _: options
+        )
+        assert plan is not None
+        assert plan.explores is not matched
 
 
 def test_without_principles_the_option_speaks_for_itself() -> None:

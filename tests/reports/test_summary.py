@@ -19,6 +19,20 @@ def test_speedup_over_another_rung_is_the_quotient_with_the_widest_interval(fini
     assert over_best.high == pytest.approx(2.87 * 1.01 / 1.70)
 
 
+def test_the_reference_is_exactly_as_fast_as_itself(finished: RunState) -> None:
+    reference = finished.attempts[0]
+    noisy = reference.evaluation.updated(
+        timings=tuple(t.updated(speedup=0.97, speedup_low=0.95) for t in reference.evaluation.timings)
+    )
+    final = finished.finals[0].updated(candidate_id=reference.candidate.id, evaluation=noisy)
+    assert finished.outcome is not None
+    outcome = finished.outcome.updated(winner_id=reference.candidate.id, faster=False)
+    summary = summarise(finished.updated(finals=(final,), outcome=outcome))
+    assert summary.over_eager == Interval(1.0, 1.0, 1.0)
+    assert summary.over_best is not None
+    assert summary.over_best.value == pytest.approx(1 / 1.75)
+
+
 def test_the_path_leads_from_the_reference_to_the_winner(finished: RunState) -> None:
     steps = summarise(finished).steps
     assert [s.attempt.plan.index for s in steps] == [0, 1, 3, 6, 7]

@@ -106,12 +106,12 @@ def _shape_facts(graph: Graph) -> dict[str, Fact]:
 
 
 def _row_elements(node: Node, specs: dict[str, TensorSpec]) -> int:
-    """Returns the elements that go into one result of a reduction, norm, softmax or scan; 0 for other nodes."""
+    """Returns the elements that go into one result of a row operator, reduction or loss; 0 for other nodes."""
     kind, refs = class_of(node.op), node_refs(node)
-    if kind not in ("reduction", "norm", "softmax", "scan", "sort") or not refs:
+    if kind not in (*ROW_CLASSES, "reduction", "loss") or not refs:
         return 0
     spec = specs[refs[0]]
-    if kind == "reduction":
+    if kind in ("reduction", "loss"):
         results = node.outputs[0].spec
         return spec.numel // results.numel if results is not None and results.numel else 0
     if kind == "norm":

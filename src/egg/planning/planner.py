@@ -26,7 +26,7 @@ class RulePlanner:
     """Structure first, from the best so far; then mapping, tiling and memory of the best structures.
 
     `matching` finds the principles that apply: they give a step its reason, and a step that none of them speaks for
-    is only taken when exploring. `language` is what the author writes.
+    is only taken when exploring, or as the first step where they speak for none. `language` is what the author writes.
     """
 
     def __init__(self, matching: Matching | None = None, language: str = "cpp") -> None:
@@ -43,10 +43,13 @@ class RulePlanner:
         exploring = explores(state.started.config, len(state.attempts))
         advice = Advice(self._matching, state)
         for parent, options, attempts in self._choices(state, options_of, tried):
+            backed = advice.backed(options)
             if exploring:
                 option = least_evidence(options, state.attempts, state.started.config.seed)
+            elif len(state.attempts) == 1:  # without one step taken, "nothing to gain" would be a guess
+                option, exploring = most_promising(backed or options, attempts), not backed
             else:
-                option = most_promising(self._worthwhile(advice.backed(options), state), attempts)
+                option = most_promising(worth_trying(backed), attempts)
             if option is not None:
                 return self._plan(state, parent, option, advice.reasons(option), exploring)
         return None
@@ -81,10 +84,6 @@ class RulePlanner:
             for stage in arm.stages():
                 if not arm.is_stuck(stage):
                     yield parent, [o for o in options if o.stage == stage], arm.tuned
-
-    def _worthwhile(self, options: list[Option], state: RunState) -> list[Option]:
-        """Returns the options that promise enough; all of them until a step was tried, for a promise may be wrong."""
-        return worth_trying(options) or (options if len(state.attempts) == 1 else [])
 
     def _first(self, state: RunState) -> StagePlan:
         return StagePlan(

@@ -31,6 +31,10 @@ class Interval:
         return Interval(self.value / other.value, low, high)
 
 
+ITSELF = Interval(1.0, 1.0, 1.0)
+"""Of a thing over itself, which needs no measurement."""
+
+
 @dataclass(frozen=True)
 class Rung:
     """One baseline and how the winner stands against it."""
@@ -66,6 +70,8 @@ class Summary:
     """The winner, or the best so far while there is no outcome."""
     evaluation: Evaluation | None
     """The winner's final measurement; its search measurement where there is no final one."""
+    over_eager: Interval | None
+    """Speedup of the winner over the reference, both timed in turns; 1 where the winner is the reference."""
     rungs: tuple[Rung, ...]
     best_rung: Rung | None
     """The fastest baseline."""
@@ -82,11 +88,6 @@ class Summary:
     def candidate_ms(self) -> float | None:
         """Median of the winner, summed over the workloads."""
         return None if self.evaluation is None else self.evaluation.candidate_ms
-
-    @property
-    def over_eager(self) -> Interval | None:
-        """Speedup of the winner over the reference, both timed in turns."""
-        return None if self.evaluation is None else speedup_of(self.evaluation)
 
     @property
     def over_best(self) -> Interval | None:
@@ -115,7 +116,7 @@ def summarise(state: RunState) -> Summary:
     """Returns the summary of a run, finished or not."""
     winner = _winner(state)
     evaluation = _evaluation(state, winner)
-    ours = None if evaluation is None else speedup_of(evaluation)
+    ours = None if winner is None or evaluation is None else _over_eager_of(winner, evaluation)
     rungs = tuple(_rung(b, evaluation, ours) for b in state.baselines)
     best_rung = max((r for r in rungs if r.over_eager), key=_rung_rank, default=None)
     result = _result(state)
@@ -124,6 +125,7 @@ def summarise(state: RunState) -> Summary:
         result=result,
         winner=winner,
         evaluation=evaluation,
+        over_eager=ours,
         rungs=rungs,
         best_rung=best_rung,
         floor_ms=sum(a.floor_ms for a in state.analyses) if state.analyses else None,
@@ -160,6 +162,12 @@ def _evaluation(state: RunState, winner: Attempt | None) -> Evaluation | None:
     return finals[-1] if finals else winner.evaluation
 
 
+def _over_eager_of(winner: Attempt, evaluation: Evaluation) -> Interval | None:
+    """Returns the winner's speedup. The reference against itself measures the noise and nothing else."""
+    measured = speedup_of(evaluation)
+    return ITSELF if winner.plan.parent_id is None and measured is not None else measured
+
+
 def _rung(baseline: Baseline, evaluation: Evaluation | None, ours: Interval | None) -> Rung:
     over_eager = _over_eager(baseline)
     return Rung(
@@ -183,7 +191,7 @@ def _over_eager(baseline: Baseline) -> Interval | None:
     if not baseline.available:
         return None
     if baseline.name == EAGER:
-        return Interval(1.0, 1.0, 1.0)
+        return ITSELF
     if baseline.speedup_over_eager is None:
         return None
     return Interval(baseline.speedup_over_eager, baseline.low, baseline.high)
