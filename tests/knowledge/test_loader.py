@@ -16,7 +16,7 @@ STRUCTURE_MOVES = {
 KNOBS = {
     "mapping": {"threads", "grain", "split", "axis"},
     "tiling": {"lanes", "tile", "unroll"},
-    "memory": {"stream", "scratch", "align", "prefetch"},
+    "memory": {"stream", "huge_pages", "scratch", "align", "prefetch"},
 }
 
 GOOD = """+++
@@ -39,7 +39,7 @@ def write(folder: Path, text: str, name: str = "mapping/split-rows.md") -> Path:
 
 def test_the_starter_set_covers_every_stage_and_every_move() -> None:
     principles = load_principles()
-    assert len(principles) == 27
+    assert len(principles) == 28
     assert {p.stage for p in principles} == set(STAGES)
     assert {m for p in principles if p.stage == "structure" for m in p.moves} == STRUCTURE_MOVES
     for stage, knobs in KNOBS.items():
@@ -64,7 +64,7 @@ def test_path_gives_stage_and_id_and_the_text_is_the_action(tmp_path: Path) -> N
 def test_one_file_of_the_user_is_added(tmp_path: Path) -> None:
     write(tmp_path, GOOD)
     principles = load_principles(tmp_path)
-    assert len(principles) == 28
+    assert len(principles) == 29
     assert "split-rows" in {p.id for p in principles}
 
 

@@ -6,12 +6,13 @@ and computing, plus what starting it costs. The model orders candidates; measure
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from math import prod
 
 from egg.expert.groups.axes import accesses
 from egg.expert.loops import Kernel, Layout, Native, Schedule, Stage, Step, Template
 from egg.expert.rewrites.costs import PRODUCTS, node_bytes, node_flops, product_rows
+from egg.expert.outputs import bytes_of, is_fresh, streamable
 from egg.expert.rewrites.matching import Facts, base
 from egg.expert.schedule import row_units
 from egg.expert.templates import slices, template_flops
@@ -26,6 +27,13 @@ TEAM_US = 4.0
 _ONE_THREAD_SHARE = 0.6
 """Share of the memory bandwidth that one thread reaches."""
 _SCATTER_FLOPS = 6
+_PAGE_BYTES, _HUGE_PAGE_BYTES = 4 * 2**10, 2 * 2**20
+_FAULT_US = 2.0
+"""What the system takes for the first touch of a page, beside clearing it."""
+_CLEARING_GBPS = 6.0
+"""How fast one thread clears new pages."""
+_COPY_TRAFFIC = 1.5
+"""What really crosses the memory bus in a copy, against what it reads and writes."""
 """Work of one element that a vectorised loop has to gather or scatter, in additions."""
 _ORDER_FLOPS = {"sort": 500, "argsort": 500, "scatter": 10}
 """Half of the work of library operators that compare or move single elements, for each element, in additions."""
@@ -77,7 +85,8 @@ def predict_library_ms(node: Node, facts: Facts, device: Device) -> float:
     moved *= 1 if _fits(moved, device) else _PASSES.get(name, 1)
     dtype = out.dtype if out is not None else "float32"
     peak = _peak_tflops(dtype, device) * _peak_share(node)
-    return device.launch_us * 1e-3 + max(moving_ms(moved, device), flops / (peak * 1e9))
+    fresh_ms = _fresh_ms(v.spec.bytes for v in node.outputs if v.spec is not None) / device.cores
+    return device.launch_us * 1e-3 + max(moving_ms(moved, device), flops / (peak * 1e9)) + fresh_ms
 
 
 def predict_reference_ms(graph: Graph, device: Device) -> float:
@@ -96,12 +105,45 @@ def moving_ms(moved_bytes: float, device: Device, threads: int = 0) -> float:
 
 
 def _native_ms(kernel: Native, schedule: Schedule, device: Device) -> float:
+def _fresh_ms(written_bytes: Iterable[int], page_bytes: int = _PAGE_BYTES) -> float:
+    """Returns milliseconds of one thread for what the system does at the first touch of new pages."""
+    fresh = sum(filter(is_fresh, written_bytes))
+    return fresh / page_bytes * _FAULT_US * 1e-3 + fresh / (_CLEARING_GBPS * 1e6)
+
+
+def _past_caches_bytes(kernel: Native) -> int:
+    """Returns the bytes whose lines an ordinary store reads first.
+
+    New pages come cleared, through the caches: there an ordinary store finds its line.
+    """
+    if isinstance(kernel, Template):
+        return 0
+    return sum(bytes_of(a) for a in streamable(kernel) if not is_fresh(bytes_of(a)))
+
+
+def _past_caches_ms(moved_bytes: float, past_bytes: int, device: Device, threads: int) -> float:
+    """Returns milliseconds where `past_bytes` of all moved ones are written past the caches.
+
+    An ordinary store reads its line first, unless that is cached: those bytes cross the memory bus twice. The copy
+    that the bandwidth was measured by does so too, and counts its stores once.
+    """
+    if not _fits(moved_bytes, device):
+        return moving_ms(moved_bytes, device, threads) * moved_bytes / (moved_bytes + past_bytes)
+    written_ms = past_bytes / (device.copy_gbps * _COPY_TRAFFIC * 1e6)
+    return moving_ms(moved_bytes - past_bytes, device, threads) + written_ms
+
+
     threads = _threads(kernel, schedule, device)
     work = _work(kernel)
     dtype = "float64" if any(a.dtype == "float64" for a in kernel.arrays) else "float32"
     compute_ms = work / (_peak_tflops(dtype, device) * 1e9 / 2) * device.cores / threads
     starting_ms = TEAM_US * 1e-3 if threads > 1 else 0.0
-    return starting_ms + max(moving_ms(_moved_bytes(kernel, device), device, threads), compute_ms)
+    moved = _moved_bytes(kernel, device)
+    past = _past_caches_bytes(kernel) if schedule.values.get("stream") else 0
+    moving = _past_caches_ms(moved, past, device, threads) if past else moving_ms(moved, device, threads)
+    written = [bytes_of(a) for a in kernel.arrays if a.place == "output"]
+    page_bytes = _HUGE_PAGE_BYTES if schedule.values.get("huge_pages") else _PAGE_BYTES
+    return starting_ms + max(moving, compute_ms) + _fresh_ms(written, page_bytes) / threads
 
 
 def _work(step: Native) -> int:

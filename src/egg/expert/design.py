@@ -18,7 +18,7 @@ from egg.expert.schedule import schedule
 from egg.expert.simplify import simplify
 from egg.expert.templates import is_template
 from egg.schema.device import Device
-from egg.schema.graph import Graph
+from egg.schema.graph import Graph, node_refs
 
 LEVELS: dict[str, Literal["pointwise", "rows"]] = {
     "fuse.rows": "rows",
@@ -120,7 +120,15 @@ def switch_values(move: str) -> tuple[str, ...]:
 
 def schedules(layout: Layout, device: Device) -> dict[str, Schedule]:
     """Returns the first schedule of every kernel and template, by its name."""
-    return {step.name: schedule(step, device) for step in layout.steps if isinstance(step, Native)}
+    found: dict[str, Schedule] = {}
+    read_later = frozenset[str]()
+    for step in reversed(layout.steps):
+        if isinstance(step, Native):
+            found[step.name] = schedule(step, device, read_later)
+            read_later |= {a.name for a in step.arrays if a.place == "input"}
+        else:
+            read_later |= {*node_refs(step.node)}
+    return dict(reversed(found.items()))
 
 
 def _rewritten(graph: Graph, move: str, at: str) -> Graph:

@@ -10,6 +10,7 @@ from math import prod
 
 from egg.expert.ir import Reduce, Scan
 from egg.expert.loops import Kernel, Native, Schedule, Template
+from egg.expert.outputs import bytes_of, is_fresh, large_results, streamable
 from egg.expert.templates import DIGIT_BITS, slices, template_flops
 from egg.expert.work import kernel_flops
 from egg.schema.candidate import KnobSpec
@@ -32,13 +33,33 @@ _DIGITS = KnobSpec(
     principle_id="tile-for-first-cache",
     doc="bits of a digit by which a sort moves all elements: fewer passes, or counters that fit the first cache",
 )
+_STREAM = KnobSpec(
+    choices=(False, True),
+    stage="memory",
+    principle_id="stream-large-outputs",
+    doc="whether outputs are written past the caches",
+)
+
+_HUGE_PAGES = KnobSpec(
+    choices=(False, True),
+    stage="memory",
+    principle_id="huge-pages-for-large-outputs",
+    doc="whether the system is asked for huge pages under large outputs",
+)
 
 
-def schedule(step: Native, device: Device) -> Schedule:
-    """Returns the knobs of a kernel or template with the values to begin with."""
+def schedule(step: Native, device: Device, read_later: frozenset[str] = frozenset()) -> Schedule:
+    """Returns the knobs of a kernel or template with the values to begin with.
+
+    `read_later` names the values that later steps read.
+    """
     space: dict[str, KnobSpec] = {}
     values: dict[str, ScheduleValue] = {}
-    for name, value, knob in _template_knobs(step, device) if isinstance(step, Template) else _knobs(step, device):
+    for name, value, knob in (
+        _template_knobs(step, device)
+        if isinstance(step, Template)
+        else (*_knobs(step, device), *_memory_knobs(step, device, read_later))
+    ):
         values[name], space[name] = value, knob
     return Schedule(values, space)
 
@@ -61,6 +82,16 @@ def _template_knobs(template: Template, device: Device) -> Iterable[tuple[str, S
         long = template.arrays[0].shape[template.dim] >= _LONG_SLICE
         yield "digit_bits", DIGIT_BITS[long], _DIGITS
     yield from _shares(slices(template), template_flops(template) / _additions_per_ms(device), device)
+
+
+def _memory_knobs(
+    kernel: Kernel, device: Device, read_later: frozenset[str]
+) -> Iterable[tuple[str, ScheduleValue, KnobSpec]]:
+    large = large_results(kernel, device, read_later)
+    if set(large) & set(streamable(kernel)):
+        yield "stream", False, _STREAM
+    if any(is_fresh(bytes_of(a)) for a in large):
+        yield "huge_pages", True, _HUGE_PAGES
 
 
 def _shares(rows: int, one_thread_ms: float, device: Device) -> Iterable[tuple[str, ScheduleValue, KnobSpec]]:

@@ -14,6 +14,7 @@ from egg.expert.emit.templates import print_template, template_knobs
 from egg.expert.emit.text import Text, identifier
 from egg.expert.ir import Library
 from egg.expert.loops import Array, Kernel, Layout, Native, Schedule
+from egg.expert.outputs import bytes_of, is_fresh
 from egg.schema.graph import node_refs
 from egg.schema.plan import ScheduleValue
 
@@ -72,7 +73,7 @@ def print_cpp(layout: Layout | Sequence[Native], schedules: Mapping[str, Schedul
     entries = Text()
     functions: list[CppFunction] = []
     for number, run in enumerate(runs):
-        functions.append(_entry(entries, f"run{number}", run, _private(layout, run)))
+        functions.append(_entry(entries, f"run{number}", run, _private(layout, run), defines))
     code = body.render()
     parts = (
         _HEAD,
@@ -126,7 +127,9 @@ def _kernel(text: Text, kernel: Native, schedule: Schedule, defines: dict[str, S
     text.line("", *printed.lines, "")
 
 
-def _entry(text: Text, name: str, run: Sequence[Native], private: frozenset[str]) -> CppFunction:
+def _entry(
+    text: Text, name: str, run: Sequence[Native], private: frozenset[str], defines: Mapping[str, ScheduleValue]
+) -> CppFunction:
     """Prints the function that runs the kernels one after the other; returns what it is called with."""
     written = frozenset(n for k in run for n in _written(k))
     arrays: dict[str, Array] = {}
@@ -141,10 +144,20 @@ def _entry(text: Text, name: str, run: Sequence[Native], private: frozenset[str]
     with text.block(f"void {name}({', '.join(parameters)})"):
         _buffers(text, buffers)
         for kernel in run:
+            _huge_pages(text, kernel, private, defines)
             pointers = [variable_of(a) for a in kernel.arrays if a.place != "scratch"]
             text.line(f"kernels::{identifier(kernel.name)}({', '.join(pointers)});")
     text.line()
     return CppFunction(name, (*inputs, *outputs), tuple(a.name for a in outputs), tuple(k.name for k in run))
+
+
+def _huge_pages(text: Text, step: Native, private: frozenset[str], defines: Mapping[str, ScheduleValue]) -> None:
+    """Prints the wish for huge pages under the large outputs of a kernel that has the knob."""
+    knob = f"{identifier(step.name)}_huge_pages"
+    if knob in defines:
+        for array in step.arrays:
+            if array.place == "output" and array.name not in private and is_fresh(bytes_of(array)):
+                text.line(f"egg::huge_pages<{knob}>({variable_of(array)}, {bytes_of(array)});")
 
 
 def _written(step: Native) -> frozenset[str]:
@@ -160,18 +173,12 @@ def _buffers(text: Text, buffers: Sequence[Array]) -> None:
     total = 0
     for array in buffers:
         offsets.append(total)
-        total += -(-array.numel * _bytes(array) // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
+        total += -(-bytes_of(array) // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
     text.line("static thread_local egg::Memory memory;")
     text.line(f"char* const buffers = static_cast<char*>(memory.at_least({total}));")
     for array, offset in zip(buffers, offsets, strict=True):
         ctype = stored_type(array.dtype)
         text.line(f"{ctype}* const {variable_of(array)} = reinterpret_cast<{ctype}*>(buffers + {offset});")
-
-
-def _bytes(array: Array) -> int:
-    return {"double": 8, "int64_t": 8, "float": 4, "int32_t": 4, "uint16_t": 2, "int16_t": 2}.get(
-        stored_type(array.dtype), 1
-    )
 
 
 def _namespaced(name: str, code: str) -> str:
@@ -221,6 +228,9 @@ _HEAD = """\
 #include <cstdlib>
 
 #include <omp.h>
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
 #include <tvm/ffi/c_api.h>
 
 #define INLINE __attribute__((always_inline))
