@@ -57,8 +57,7 @@ class Accumulator:
     """Whether floats end in a double."""
     dtype: str
     name: str
-    """Stem of its variables: `_lanes`, `_at`, `_total`, `_top`, `_block`, and `_all` for the array over the kept loops;
-    `_tops` and `_totals` are those arrays of a maximum and its sum."""
+    """Stem of its variables: `_lanes`, `_at`, `_total`, and `_all` for the array over the kept loops."""
 
     @property
     def arg(self) -> bool:
@@ -148,6 +147,7 @@ class StagePrinter:
         point = self._point(axis, slot)
         self._body(point)
         self._text.line(*point.before.lines)
+        name = self._axes[axis]
         if scans:
             with self._text.block(self._for(axis, scans[0].reverse)):
                 self._flush(point, before=False)
@@ -198,6 +198,7 @@ class StagePrinter:
     # the body of the innermost loop
 
     def _point(self, lane: Axis | None, slot: str) -> Point:
+        in_order = lane is not None and self._runs_in_order(lane)
         return Point(
             Scope(self._places, self._axes, lane, slot, frozenset(self._frame.rows), self._frame.head),
             self._names.child(),
@@ -226,7 +227,6 @@ class StagePrinter:
         acc = next(a for a in self._accumulators if a.compute is compute)
         vector = acc.tail < len(self._loops)
         if acc.arg:
-        in_order = lane is not None and self._runs_in_order(lane)
             position = point.index(_position(acc.how))
             best, at = (
                 (f"{acc.name}_lanes[{point.scope.slot}]", f"{acc.name}_at[{point.scope.slot}]")
@@ -248,8 +248,6 @@ class StagePrinter:
     # accumulators
 
     def _accumulator(self, compute: Compute) -> Accumulator:
-        if compute.name in self._tops:
-            return
         how = compute.how
         assert isinstance(how, Reduce)
         loops = self._loops
@@ -263,10 +261,7 @@ class StagePrinter:
         per_lane = steps / 8 if tail < len(loops) else steps
         operand = dtype_of(compute.body)
         wide = how.kind == "sum" and operand in (*HALF, "float32") and per_lane > FLOAT_STEPS
-        doubles = wide and tail == len(loops)
-        if how.kind == "sumexp":
-            doubles = tail < len(loops) or steps > FLOAT_STEPS
-        dtype = accumulator_dtype(how.kind, operand, doubles)
+        dtype = accumulator_dtype(how.kind, operand, wide and tail == len(loops))
         return Accumulator(compute, how, first, tail, kept, wide, dtype, identifier(compute.name))
 
     def _runs_in_order(self, axis: Axis) -> bool:
@@ -332,6 +327,7 @@ class StagePrinter:
             value, dtype = f"{acc.name}_total", "float64"
         else:
             value, dtype = f"{combination(acc.how.kind, lane_dtype).lanes}({acc.name}_lanes)", lane_dtype
+        point = self._point(None, "0")
         if acc.first < acc.tail:
             if acc.arg:
                 raise ValueError(f"{acc.compute.name}: {acc.how.kind} over loops around a kept one is not printed")
@@ -381,8 +377,6 @@ class StagePrinter:
         point.inside.line(combination(partial.how.kind, place.array.dtype).step.format(to=target, value=value))
 
     # scans
-        elif acc.compute.name in self._tops:
-            value, dtype = f"{self._tops[acc.compute.name].name}_top", lane_dtype
 
     def _open_scan(self, compute: Compute, depth: int) -> None:
         how = compute.how
