@@ -75,8 +75,8 @@ def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def write(path: Path, rows: Iterable[dict[str, Any]], command: str, note: str) -> None:
-    """Writes the results as JSON, with where, when and how they were measured."""
+def write(path: Path, rows: Iterable[dict[str, Any]], command: str, note: str, cores: int | None = None) -> None:
+    """Writes the results as JSON, with where, when and how they were measured; `cores` is what each task had."""
     import torch
 
     kept = list(rows)
@@ -86,7 +86,7 @@ def write(path: Path, rows: Iterable[dict[str, Any]], command: str, note: str) -
         "command": command,
         "note": note,
         "device": processor(),
-        "cores": os.cpu_count(),
+        "cores": cores or os.cpu_count(),
         "versions": {"python": platform.python_version(), "torch": torch.__version__},
         "policy": "strict",
         "summary": summary(kept),

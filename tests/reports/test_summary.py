@@ -56,3 +56,13 @@ def test_the_headline_admits_a_better_rung(finished: RunState) -> None:
 
 def test_a_quotient_without_ends_has_none() -> None:
     assert Interval(3.0, 2.9, 3.1).over(Interval(1.5)) == Interval(2.0)
+
+
+def test_a_run_without_a_step_claims_nothing(finished: RunState) -> None:
+    reference = finished.attempts[0]
+    assert finished.outcome is not None
+    outcome = finished.outcome.updated(winner_id=reference.candidate.id, faster=False)
+    alone = finished.updated(attempts=(reference,), finals=(), outcome=outcome)
+    assert summarise(alone).headline == "As it was: no step applies to this task"
+    tried = finished.updated(attempts=finished.attempts[:2], finals=(), outcome=outcome)
+    assert summarise(tried).headline == "Nothing to gain over eager"

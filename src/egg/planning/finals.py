@@ -45,7 +45,7 @@ def _summary(state: RunState, winner: FinalMeasured, own: FinalMeasured) -> str:
         failure = own.evaluation.failure
         return f"the task itself did not pass: {own.evaluation.status} in {failure.phase}: {failure.message}"
     if len(state.attempts) == 1:
-        return "no other version of the task was tried"
+        return "no step applies to this task, so it stays as it was"
     passed = sum(a.effect is not None for a in state.attempts[1:])
     if passed == 0:
         return f"nothing to gain: none of {len(state.attempts) - 1} attempts passed"

@@ -130,7 +130,7 @@ def summarise(state: RunState) -> Summary:
         best_rung=best_rung,
         floor_ms=sum(a.floor_ms for a in state.analyses) if state.analyses else None,
         steps=_steps(state, winner),
-        headline=_headline(result, ours, best_rung),
+        headline=_headline(result, ours, best_rung, len(state.attempts) > 1),
     )
 
 
@@ -209,7 +209,7 @@ def _result(state: RunState) -> Result:
     return "faster" if state.outcome.faster else "equal"
 
 
-def _headline(result: Result, ours: Interval | None, best: Rung | None) -> str:
+def _headline(result: Result, ours: Interval | None, best: Rung | None, stepped: bool) -> str:
     gain = f"{ours.value:.2f}× as fast as eager" if ours else None
     match result:
         case "unfinished":
@@ -217,7 +217,7 @@ def _headline(result: Result, ours: Interval | None, best: Rung | None) -> str:
         case "failed":
             return "No verified winner"
         case "equal":
-            return "Nothing to gain over eager"
+            return "Nothing to gain over eager" if stepped else "As it was: no step applies to this task"
         case "faster":
             return f"{gain}{_against_best(best)}" if gain else "Faster than eager"
 
