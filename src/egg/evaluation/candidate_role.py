@@ -13,7 +13,7 @@ from torch import nn
 
 from egg.evaluation.calls import call_seeded, one_thread, settings
 from egg.evaluation.library_share import library_share
-from egg.evaluation.stopwatch import KEPT_CALLS, Call, Stopwatch
+from egg.evaluation.stopwatch import KEPT_CALLS, Call, Stopwatch, TimedOperations
 from egg.evaluation.tensors import (
     Tree,
     Unsupported,
@@ -28,7 +28,7 @@ from egg.evaluation.tensors import (
 from egg.evaluation.worker import Refusal
 
 
-class Operations:
+class Operations(TimedOperations):
     """The operations by name; the caller gives each its own deadline."""
 
     def __init__(self) -> None:
@@ -41,7 +41,6 @@ class Operations:
         self._original: Call = ((), {})
         self._output: Any = None
         self._kept: list[Any] = []
-        self._stopwatch: Stopwatch | None = None
 
     def do_import(self, source: str, name: str, schedule: dict[str, Any]) -> dict[str, Any]:
         """Runs the candidate's file as a module and puts the schedule in."""
@@ -134,20 +133,6 @@ class Operations:
         calls = [read_tree(tree, Path(folder), trusted=True) for tree in pool]
         self._stopwatch = Stopwatch(self._ready_model(), calls, fresh_inputs)
         return {}
-
-    def do_warm_up(self, limit_s: float, min_calls: int, min_s: float) -> dict[str, Any]:
-        """Calls until the times are stable."""
-        assert self._stopwatch is not None
-        with torch.no_grad():
-            calls, typical_s = self._stopwatch.warm_up(limit_s, min_calls, min_s)
-        return {"calls": calls, "typical_s": typical_s}
-
-    def do_block(self, calls: int) -> dict[str, Any]:
-        """Times one block of calls."""
-        assert self._stopwatch is not None
-        with torch.no_grad():
-            times_ns, block_ns = self._stopwatch.block(calls)
-        return {"times_ns": times_ns, "block_ns": block_ns}
 
     def do_profile(self, inputs: Tree, folder: str, calls: int) -> dict[str, Any]:
         """Returns what share of the time goes to library operators."""

@@ -13,7 +13,7 @@ from egg.evaluation.calls import one_thread, settings
 from egg.evaluation.compare import Expected, Measured, Mismatch, measure, structure_mismatch
 from egg.evaluation.reference import Draw, Reference
 from egg.evaluation.rungs import RUNGS
-from egg.evaluation.stopwatch import KEPT_CALLS, Stopwatch
+from egg.evaluation.stopwatch import KEPT_CALLS, Stopwatch, TimedOperations
 from egg.evaluation.tensors import Tree, Unsupported, map_tensors, read_tree, span, walk, write_tree
 from egg.schema.base import content_hash
 from egg.schema.task import Task
@@ -22,14 +22,13 @@ from egg.tasks.load import init_arguments
 _UNREADABLE = (Unsupported, OSError, KeyError, TypeError, ValueError, AttributeError, RuntimeError)
 
 
-class Operations:
+class Operations(TimedOperations):
     """The operations by name. No candidate code ever runs here."""
 
     def __init__(self) -> None:
         self._reference: Reference | None = None
         self._draw: Draw | None = None
         self._digests: list[dict[str, str]] = []
-        self._stopwatch: Stopwatch | None = None
         self._function: Any = None
 
     def do_load(self, task: str, folder: str) -> dict[str, Any]:
@@ -134,20 +133,6 @@ class Operations:
         """Replaces what is timed by a rung of the ladder."""
         self._function = RUNGS[rung](self._ready().module)
         return {}
-
-    def do_warm_up(self, limit_s: float, min_calls: int, min_s: float) -> dict[str, Any]:
-        """Calls until the times are stable."""
-        assert self._stopwatch is not None
-        with torch.no_grad():
-            calls, typical_s = self._stopwatch.warm_up(limit_s, min_calls, min_s)
-        return {"calls": calls, "typical_s": typical_s}
-
-    def do_block(self, calls: int) -> dict[str, Any]:
-        """Times one block of calls."""
-        assert self._stopwatch is not None
-        with torch.no_grad():
-            times_ns, block_ns = self._stopwatch.block(calls)
-        return {"times_ns": times_ns, "block_ns": block_ns}
 
     def _ready(self) -> Reference:
         assert self._reference is not None, "do_load comes first"

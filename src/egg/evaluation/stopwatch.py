@@ -6,6 +6,8 @@ from collections.abc import Callable
 from time import perf_counter_ns, sleep  # bound now, before a candidate could replace them
 from typing import Any
 
+import torch
+
 from egg.evaluation.tensors import map_tensors, own_copy
 
 Call = tuple[tuple[Any, ...], dict[str, Any]]
@@ -68,3 +70,23 @@ class Stopwatch:
         ended = clock()
         del result  # freed outside the window, for both legs
         return ended - started
+
+
+class TimedOperations:
+    """The operations of a worker whose calls are timed, by name; what is timed is put into `_stopwatch` first."""
+
+    _stopwatch: Stopwatch | None = None
+
+    def do_warm_up(self, limit_s: float, min_calls: int, min_s: float) -> dict[str, Any]:
+        """Calls until the times are stable."""
+        assert self._stopwatch is not None
+        with torch.no_grad():
+            calls, typical_s = self._stopwatch.warm_up(limit_s, min_calls, min_s)
+        return {"calls": calls, "typical_s": typical_s}
+
+    def do_block(self, calls: int) -> dict[str, Any]:
+        """Times one block of calls."""
+        assert self._stopwatch is not None
+        with torch.no_grad():
+            times_ns, block_ns = self._stopwatch.block(calls)
+        return {"times_ns": times_ns, "block_ns": block_ns}

@@ -6,8 +6,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from egg.expert.rewrites.building import Draft
-from egg.expert.rewrites.matching import EXACT_FLOATS, Facts, Reduction, argument, base, number, numel, reduction
-from egg.schema.graph import Arg, Node, Ref
+from egg.expert.rewrites.matching import (
+    EXACT_FLOATS,
+    Facts,
+    Reduction,
+    argument,
+    base,
+    number,
+    numel,
+    reduction,
+    replaced,
+)
+from egg.expert.rewrites.rewrite import Site
+from egg.schema.graph import Arg, Graph, Node, Ref
 
 PASSES_THROUGH = ("clone", "contiguous", "alias", "detach")
 
@@ -27,7 +38,24 @@ def path_to_core(facts: Facts, found: Reduction, is_core: Callable[[Node], bool]
     return _path(facts, found.source, found.dims, is_core)
 
 
-def push_sum(facts: Facts, draft: Draft, path: Path, dims: Sequence[int], core: Ref) -> Ref:
+def pushed(
+    graph: Graph,
+    site: Site,
+    path_of: Callable[[Facts, Reduction], Path | None],
+    core_sum: Callable[[Facts, Draft, Node, Sequence[int]], Ref],
+) -> Graph:
+    """Returns the graph with the reduction at `site` pushed up its path, to where `core_sum` sums the core itself."""
+    facts = Facts(graph)
+    what = reduction(facts, facts.producers[site.at])
+    path = path_of(facts, what) if what is not None else None
+    if what is None or path is None:
+        raise KeyError(site.at)
+    draft = Draft(graph, site.at)
+    total = _push_sum(facts, draft, path, what.dims, core_sum(facts, draft, path.core, what.dims))
+    return replaced(graph, site.at, _finish_reduction(facts, draft, what, total))
+
+
+def _push_sum(facts: Facts, draft: Draft, path: Path, dims: Sequence[int], core: Ref) -> Ref:
     """Returns the sum over `dims` of the value that the path starts from, given that of its product; dims are kept."""
     summed = core
     for node, through in reversed(path.steps):
@@ -68,7 +96,7 @@ def _step(facts: Facts, draft: Draft, node: Node, through: str, dims: Sequence[i
     return draft.binary(operator, summed, term)
 
 
-def finish_reduction(facts: Facts, draft: Draft, found: Reduction, total: Ref) -> tuple[Node, ...]:
+def _finish_reduction(facts: Facts, draft: Draft, found: Reduction, total: Ref) -> tuple[Node, ...]:
     """Returns the nodes of the draft once the pushed sum is divided for a mean and has the shape of the reduction."""
     if found.kind == "mean":
         total = draft.binary("div", total, numel(facts.specs[found.source].shape[d] for d in found.dims))

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from egg.expert.rewrites.building import Draft
-from egg.expert.rewrites.matching import Facts, Reduction, argument, base, number, numel, reduction, replaced
-from egg.expert.rewrites.pushing import Path, finish_reduction, path_to_core, push_sum, reductions
+from egg.expert.rewrites.matching import Facts, Reduction, argument, base, number, numel
+from egg.expert.rewrites.pushing import Path, path_to_core, pushed, reductions
 from egg.expert.rewrites.rewrite import Rewrite, Site
 from egg.schema.graph import DTYPE_BYTES, Graph, Node, Ref
 
@@ -40,15 +40,7 @@ def sites(graph: Graph) -> tuple[Site, ...]:
 
 def apply(graph: Graph, site: Site) -> Graph:
     """Returns the graph with the operands of the product reduced in place of its result."""
-    facts = Facts(graph)
-    node = facts.producers[site.at]
-    what = reduction(facts, node)
-    path = _path(facts, what) if what is not None else None
-    if what is None or path is None:
-        raise KeyError(site.at)
-    draft = Draft(graph, site.at)
-    total = push_sum(facts, draft, path, what.dims, _summed(facts, draft, path.core, what.dims))
-    return replaced(graph, site.at, finish_reduction(facts, draft, what, total))
+    return pushed(graph, site, _path, _summed)
 
 
 def _path(facts: Facts, what: Reduction) -> Path | None:
