@@ -41,7 +41,7 @@ def run_kernel(kernel: Kernel, known: Mapping[str, torch.Tensor]) -> Tensors:
     """Returns the outputs of one kernel."""
     arrays = {a.name: a for a in kernel.arrays}
     outer = {a.name: _seen(a, known[a.name]) for a in kernel.arrays if a.place == "input"}
-    outputs = {a.name: _blank(a) for a in kernel.arrays if a.place == "output"}
+    outputs = {a.name: known[a.over].clone() if a.over else _blank(a) for a in kernel.arrays if a.place == "output"}
     shared = {a.name: _blank(a) for a in kernel.arrays if a.place == "scratch"}
     partials: Tensors = {}
     ends: list[tuple[Compute, Stage]] = []

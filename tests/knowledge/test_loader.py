@@ -16,7 +16,7 @@ STRUCTURE_MOVES = {
 KNOBS = {
     "mapping": {"threads", "grain", "split", "axis"},
     "tiling": {"lanes", "tile", "unroll"},
-    "memory": {"stream", "huge_pages", "scratch", "align", "prefetch"},
+    "memory": {"stream", "huge_pages", "in-place", "scratch", "align", "prefetch"},
 }
 
 GOOD = """+++

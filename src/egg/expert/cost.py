@@ -141,7 +141,7 @@ def _past_caches_ms(moved_bytes: float, past_bytes: int, device: Device, threads
     moved = _moved_bytes(kernel, device)
     past = _past_caches_bytes(kernel) if schedule.values.get("stream") else 0
     moving = _past_caches_ms(moved, past, device, threads) if past else moving_ms(moved, device, threads)
-    written = [bytes_of(a) for a in kernel.arrays if a.place == "output"]
+    written = [bytes_of(a) for a in kernel.arrays if a.place == "output" and not a.over]
     page_bytes = _HUGE_PAGE_BYTES if schedule.values.get("huge_pages") else _PAGE_BYTES
     return starting_ms + max(moving, compute_ms) + _fresh_ms(written, page_bytes) / threads
 
@@ -166,7 +166,7 @@ def _threads(step: Native, schedule: Schedule, device: Device) -> int:
 
 def _moved_bytes(kernel: Native, device: Device) -> float:
     """Returns the bytes between memory and caches: every array once, but once a stage where a row is too long."""
-    sizes = {a.name: a.numel * DTYPE_BYTES[a.dtype] for a in kernel.arrays if a.place != "scratch"}
+    sizes = {a.name: bytes_of(a) * (2 if a.over else 1) for a in kernel.arrays if a.place != "scratch"}
     total = sum(sizes.values())
     if isinstance(kernel, Template):
         return total

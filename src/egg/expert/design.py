@@ -27,7 +27,7 @@ LEVELS: dict[str, Literal["pointwise", "rows"]] = {
 }
 """Moves that decide how much shares a kernel. An epilogue is rows around library calls."""
 
-SWITCHES = {"loops.vector-axis": "vector", "scratch": "keep"}
+SWITCHES = {"loops.vector-axis": "vector", "scratch": "keep", "in-place": "in_place"}
 """Moves `<move>=<value>` that set a field of the grouping."""
 
 LOOPS = "loops.matmul-as-rows"

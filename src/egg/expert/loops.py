@@ -47,6 +47,8 @@ class Array:
     """In elements, one for each dimension."""
     place: Literal["input", "output", "scratch"]
     """`input` and `output` are pointers that come from outside; `scratch` belongs to one row."""
+    over: str = ""
+    """Of an output: the library result whose memory it takes. It holds that result until it is written."""
 
     @property
     def numel(self) -> int:

@@ -30,7 +30,7 @@ from egg.schema.plan import Option, ScheduleValue
 MOST_SINGLE_SITES = 4
 """With at most this many places of a rewrite, each is offered on its own too."""
 
-OVERRIDE = {"loops.vector-axis": 0.9, "scratch": 0.95, SPLIT: 0.95}
+OVERRIDE = {"loops.vector-axis": 0.9, "scratch": 0.95, "in-place": 0.95, SPLIT: 0.95}
 """What is left of a prediction where the grouping had chosen otherwise: its own choice is right more often than not."""
 
 HOPELESS = 0.7

@@ -22,7 +22,11 @@ _DTYPES = ("float32", "float64", "int32", "int64")
 def large_results(kernel: Kernel, device: Device, read_later: frozenset[str]) -> tuple[Array, ...]:
     """Returns the outputs that later steps leave alone and that the last-level cache can't hold beside what is read."""
     limit = _CACHE_SHARE * device.l3_bytes
-    return tuple(a for a in kernel.arrays if a.place == "output" and a.name not in read_later and bytes_of(a) > limit)
+    return tuple(
+        a
+        for a in kernel.arrays
+        if a.place == "output" and not a.over and a.name not in read_later and bytes_of(a) > limit
+    )
 
 
 def is_fresh(nbytes: int) -> bool:

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from egg.errors import TaskError
 from egg.expert.design import VIEW, Design, design_of, schedules
 from egg.expert.emit import print_cpp
-from egg.expert.emit.forward import Part, Unwritable, guard
+from egg.expert.emit.forward import Part, Unwritable
+from egg.expert.emit.guards import guard
 from egg.expert.emit.module import Tuning, Words, base_of, print_module, reference_module
 from egg.expert.emit.signature import ANY
 from egg.expert.emit.state import Slot, State

@@ -211,3 +211,27 @@ def test_a_live_module_gets_a_constructor_by_names(structure: tuple[str, ...], t
     _, model, _, _ = pair(task, module)
     with torch.no_grad(), pytest.raises(ValueError, match="Tied: made for"):
         model(given[:1], shift=0.5)
+
+
+CONV = """
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(8, 16, 3, padding=1)
+
+    def forward(self, x):
+        return torch.relu(self.conv(x)) * 2
+
+
+def get_inputs():
+    return [torch.randn(2, 8, 6, 6)ORDER]
+"""
+
+
+@pytest.mark.parametrize("order", ["", ".to(memory_format=torch.channels_last)"])
+def test_a_kernel_writes_over_the_result_of_a_convolution_in_any_order_of_memory(order: str, tmp_path: Path) -> None:
+    task = task_of(tmp_path, CONV.replace("ORDER", order))
+    source = written(task, "fuse.epilogue").source
+    assert "run0(mul)" in source
+    assert "torch.empty" not in source
+    assert_equal_calls(task, imported(source, tmp_path))

@@ -1,19 +1,17 @@
-"""The generated `forward` of a candidate: a guard on plain facts, then kernels and library calls in order."""
+"""The generated method of a candidate that runs one workload: kernels and library calls in order."""
 
 from __future__ import annotations
 
 import keyword
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from egg.expert.emit.lines import Lines, python_name
-from egg.expert.emit.signature import Path, Signature
 from egg.expert.emit.torch_calls import DENSE_RESULTS, call
 from egg.expert.emit.unit import CppFunction, CppUnit
 from egg.expert.ir import Library, Program
 from egg.expert.loops import Layout, Native
 from egg.schema import graph as g
-from egg.schema.graph import GraphInput, TensorSpec, Tree, node_refs
+from egg.schema.graph import GraphInput, Node, TensorSpec, Tree, node_refs
 from egg.schema.task import Workload
 
 RESERVED = frozenset((*keyword.kwlist, "self", "torch", "nn", "kernels"))
@@ -32,31 +30,6 @@ class Part:
     layout: Layout
     unit: CppUnit | None
     """None where all steps are library calls."""
-
-
-def guard(part: Part, signature: Signature, training: bool) -> tuple[str, ...]:
-    """Returns the conditions under which a call is the one that a workload's kernels are made for."""
-    used = {i.path: i for i in part.program.inputs if i.kind == "input"}
-    conditions: list[str] = []
-    trees = {signature.base(leaf.path)[0]: [] for leaf in part.workload.inputs}
-    for leaf in part.workload.inputs:
-        base, rest = signature.base(leaf.path)
-        trees[base].append(rest)
-    conditions += _packs(signature, [leaf.path for leaf in part.workload.inputs])
-    for base, paths in trees.items():
-        conditions += _structure(base, paths)
-    for leaf in part.workload.inputs:
-        expression = signature.expression(leaf.path)
-        if leaf.kind == "tensor" and leaf.spec is not None:
-            entry = used.get(leaf.path)
-            conditions += _is_like(expression, entry.spec if entry is not None else leaf.spec)
-        else:
-            conditions.append(_equals(expression, leaf.kind, leaf.text))
-    for name in signature.not_given([leaf.path for leaf in part.workload.inputs]):
-        if name not in signature.defaults:
-            raise Unwritable(f"parameter {name} of forward is neither given by the workload nor has a default")
-        conditions.append(_is_default(name, signature.defaults[name]))
-    return (f"self.training is {training}", *conditions)
 
 
 def method_name(workload: Workload) -> str:
@@ -156,7 +129,7 @@ def _library(text: Lines, step: Library, names: Names, part: Part) -> None:
     needed = _used(part)
     written = call(step.node, names)
     if len(outputs) == 1:
-        dense = "" if step.node.op in DENSE_RESULTS or not _feeds_kernel(part, outputs[0].name) else ".contiguous()"
+        dense = "" if _is_dense(part, step.node) or not _feeds_kernel(part, outputs[0].name) else ".contiguous()"
         text.line(f"{names(outputs[0].name)} = {written}{dense}")
         return
     text.line(f"{', '.join(names(v.name) if v.name in needed else '_' for v in outputs)} = {written}")
@@ -165,9 +138,21 @@ def _library(text: Lines, step: Library, names: Names, part: Part) -> None:
             text.line(f"{names(value.name)} = {names(value.name)}.contiguous()")
 
 
+def _is_dense(part: Part, node: Node) -> bool:
+    """Returns whether the result of a call is row-major for sure: so are those of products and convolutions, if their
+    arguments are. A convolution hands the strides of its input on."""
+    strided = {i.name for i in part.program.inputs if not is_row_major(i.spec)}
+    for step in part.layout.steps:
+        if isinstance(step, Library) and (step.node.op not in DENSE_RESULTS or strided & {*node_refs(step.node)}):
+            strided |= {v.name for v in step.node.outputs if not _feeds_kernel(part, v.name)}
+    return node.op in DENSE_RESULTS and not strided & {*node_refs(node)}
+
+
 def _run(text: Lines, function: CppFunction, names: Names, direct: dict[str, str]) -> None:
     for array in function.arguments:
-        if array.name in function.outputs and array.name not in direct:
+        if array.over:
+            text.line(f"{names(array.name)} = {names(array.over)}")
+        elif array.name in function.outputs and array.name not in direct:
             shape = f"({', '.join(map(str, array.shape))}{',' if len(array.shape) == 1 else ''})"
             text.line(f"{names(array.name)} = torch.empty({shape}, dtype=torch.{array.dtype})")
     text.line(f"{function.name}({', '.join(names(a.name) for a in function.arguments)})")
@@ -186,7 +171,7 @@ def _written_in_place(part: Part) -> dict[str, str]:
     for mutation in part.program.mutations:
         maker = next((f for f in part.unit.functions if mutation.value in f.outputs), None)
         spec = specs[mutation.target]
-        if maker is None or mutation.value in returned or mutation.value in found or not _dense(spec):
+        if maker is None or mutation.value in returned or mutation.value in found or not is_row_major(spec):
             continue
         if mutation.target in returned or any(m.value == mutation.target for m in part.program.mutations):
             continue
@@ -214,7 +199,7 @@ def _read_later(part: Part, value: str) -> bool:
 
 
 def _feeds_kernel(part: Part, name: str) -> bool:
-    return any(isinstance(s, Native) and any(a.name == name for a in s.arrays) for s in part.layout.steps)
+    return any(isinstance(s, Native) and any(name in (a.name, a.over) for a in s.arrays) for s in part.layout.steps)
 
 
 def _used(part: Part) -> set[str]:
@@ -223,73 +208,17 @@ def _used(part: Part) -> set[str]:
     used |= {n for m in part.program.mutations for n in (m.target, m.value)}
     for step in part.layout.steps:
         if isinstance(step, Native):
-            used |= {a.name for a in step.arrays if a.place != "scratch"}
+            used |= {a.name for a in step.arrays if a.place != "scratch"} | {a.over for a in step.arrays if a.over}
         else:
             used |= set(node_refs(step.node))
     return used
 
 
-def _dense(spec: TensorSpec) -> bool:
+def is_row_major(spec: TensorSpec) -> bool:
+    """Returns whether a tensor lies densely in row-major order."""
     step = 1
     for extent, stride in zip(reversed(spec.shape), reversed(spec.stride or ()), strict=False):
         if extent > 1 and stride != step:
             return False
         step *= extent
     return True
-
-
-def _is_like(expression: str, spec: TensorSpec) -> list[str]:
-    shape = f"({', '.join(map(str, spec.shape))}{',' if len(spec.shape) == 1 else ''})"
-    layout = f"{expression}.is_contiguous()" if _dense(spec) else f"{expression}.stride() == {spec.stride}"
-    return [
-        f"type({expression}) is torch.Tensor and {expression}.is_cpu and {expression}.shape == {shape}",
-        f"{expression}.dtype is torch.{spec.dtype} and {layout}",
-    ]
-
-
-def _equals(expression: str, kind: str, text: str | None) -> str:
-    if text is None or kind not in ("int", "float", "bool", "str", "NoneType"):
-        raise Unwritable(f"argument {expression} of type {kind} can't be compared in a guard")
-    if kind in ("bool", "NoneType"):
-        return f"{expression} is {text}"
-    if kind == "float" and text in ("inf", "-inf", "nan"):
-        raise Unwritable(f"argument {expression} is {text}")
-    return f"type({expression}) is {kind} and {expression} == {text}"
-
-
-def _is_default(name: str, default: str) -> str:
-    if default in ("None", "True", "False"):
-        return f"{name} is {default}"
-    if default.replace(".", "", 1).replace("-", "", 1).replace("e", "", 1).isdigit() or default[:1] in "'\"":
-        return f"{name} == {default}"
-    raise Unwritable(f"the default {default} of parameter {name} can't be compared in a guard")
-
-
-def _structure(base: str, paths: Sequence[Path]) -> list[str]:
-    """Returns conditions that a nested argument has exactly the containers that the paths go through."""
-    if any(not p for p in paths):
-        return []
-    steps = list(dict.fromkeys(p[0] for p in paths))
-    if all(isinstance(s, int) for s in steps):
-        found = [f"isinstance({base}, (list, tuple)) and len({base}) == {len(steps)}"]
-    else:
-        keys = "{" + ", ".join(repr(s) for s in steps) + "}"
-        found = [f"isinstance({base}, dict) and {base}.keys() == {keys}"]
-    for step in steps:
-        found += _structure(f"{base}[{step!r}]", [p[1:] for p in paths if p[0] == step])
-    return found
-
-
-def _packs(signature: Signature, paths: Sequence[Path]) -> list[str]:
-    """Returns conditions on the lengths of `*args` and `**kwargs`; they go first, as the others index into them."""
-    found: list[str] = []
-    if signature.variable:
-        fixed = len(signature.positional)
-        count = len({p[0] for p in paths if isinstance(p[0], int) and p[0] >= fixed})
-        found.append(f"len({signature.variable}) == {count}")
-    if signature.keywords:
-        known = {*signature.positional, *signature.keyword_only}
-        names = sorted({p[0] for p in paths if isinstance(p[0], str) and p[0] not in known})
-        found.append(f"{signature.keywords}.keys() == {{{', '.join(map(repr, names))}}}" if names
-                     else f"not {signature.keywords}")  # fmt: skip
-    return found

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from textwrap import wrap
 
 from egg.expert.emit.build import COMPILE_FLAGS, LINK_FLAGS
-from egg.expert.emit.forward import Part, guard, method_name, tensors, write_method
+from egg.expert.emit.forward import Part, method_name, tensors, write_method
+from egg.expert.emit.guards import guard
 from egg.expert.emit.lines import Lines, python_name
 from egg.expert.emit.reference_source import ReferenceSource, reference_source
 from egg.expert.emit.signature import ANY, Signature

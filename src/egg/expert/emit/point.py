@@ -321,8 +321,8 @@ class Point:
             names, pointers, text, suffix = self.names, self._pointers, self.before, "_at"
         if key not in pointers:
             pointers[key] = names.fresh(f"{place.array.name}{suffix}")
-            line = f"{pointer_type(place.array, written)} {pointers[key]} = {place.variable} + {self.index(outer)};"
-            text.line(line)
+            kind = pointer_type(place.array, written or place.array.place == "output")
+            text.line(f"{kind} {pointers[key]} = {place.variable} + {self.index(outer)};")
         return pointers[key]
 
     def _fetch(self, fetch: Fetch, guard: tuple[Bound, ...]) -> str:

@@ -95,8 +95,9 @@ def _runs(layout: Layout) -> list[list[Native]]:
 
 
 def _private(layout: Layout, run: Sequence[Native]) -> frozenset[str]:
-    """Returns the buffers that no step outside the run touches."""
-    names = {b.name for b in layout.buffers}
+    """Returns the buffers that no step outside the run touches and that need memory of their own."""
+    over = {a.name for step in run for a in step.arrays if a.over}
+    names = {b.name for b in layout.buffers} - over
     for step in layout.steps:
         if isinstance(step, Library):
             names -= {*node_refs(step.node), *(v.name for v in step.node.outputs)}
@@ -156,7 +157,7 @@ def _huge_pages(text: Text, step: Native, private: frozenset[str], defines: Mapp
     knob = f"{identifier(step.name)}_huge_pages"
     if knob in defines:
         for array in step.arrays:
-            if array.place == "output" and array.name not in private and is_fresh(bytes_of(array)):
+            if array.place == "output" and array.name not in private and not array.over and is_fresh(bytes_of(array)):
                 text.line(f"egg::huge_pages<{knob}>({variable_of(array)}, {bytes_of(array)});")
 
 

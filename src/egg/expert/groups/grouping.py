@@ -19,5 +19,7 @@ class Grouping:
     """Along which kind of loop a kernel vectorises; what is impossible falls back to the other."""
     mapping: Literal["auto", "rows", "inner"] = "auto"
     """What runs in parallel."""
+    in_place: Literal["auto", "never"] = "auto"
+    """Whether a kernel writes over a library result that nothing else reads."""
     keep: Literal["auto", "keep", "recompute"] = "auto"
     """What becomes of a plain definition that two stages of a row read: kept in row scratch or evaluated again."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from egg.expert.groups.grouping import Grouping
+from egg.expert.groups.in_place import in_place
 from egg.expert.groups.inlining import inline_plain, needed
 from egg.expert.groups.kernels import Context, kernel_of
 from egg.expert.groups.nests import nest_of, refine
@@ -35,6 +36,8 @@ def group(program: Program, choice: Grouping, device: Device) -> Layout:
     partition = Partition(nests, libraries, returned | calls, [s.name for s in statements])
     partition.fuse(choice.level, context.scratch_limit_bytes)
     steps = _build(partition, libraries, context)
+    if choice.in_place != "never":
+        steps = in_place(steps, program)
     return Layout(steps, _buffers(steps, returned))
 
 
