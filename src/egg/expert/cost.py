@@ -11,8 +11,8 @@ from math import prod
 
 from egg.expert.groups.axes import accesses
 from egg.expert.loops import Kernel, Layout, Native, Schedule, Stage, Step, Template
-from egg.expert.rewrites.costs import PRODUCTS, node_bytes, node_flops, product_rows
 from egg.expert.outputs import bytes_of, is_fresh, streamable
+from egg.expert.rewrites.costs import PRODUCTS, node_bytes, node_flops, product_rows
 from egg.expert.rewrites.matching import Facts, base
 from egg.expert.schedule import row_units
 from egg.expert.templates import slices, template_flops
@@ -26,7 +26,6 @@ TEAM_US = 4.0
 """Cost of starting and ending a team of threads."""
 _ONE_THREAD_SHARE = 0.6
 """Share of the memory bandwidth that one thread reaches."""
-_SCATTER_FLOPS = 6
 _PAGE_BYTES, _HUGE_PAGE_BYTES = 4 * 2**10, 2 * 2**20
 _FAULT_US = 2.0
 """What the system takes for the first touch of a page, beside clearing it."""
@@ -34,6 +33,7 @@ _CLEARING_GBPS = 6.0
 """How fast one thread clears new pages."""
 _COPY_TRAFFIC = 1.5
 """What really crosses the memory bus in a copy, against what it reads and writes."""
+_SCATTER_FLOPS = 6
 """Work of one element that a vectorised loop has to gather or scatter, in additions."""
 _ORDER_FLOPS = {"sort": 500, "argsort": 500, "scatter": 10}
 """Half of the work of library operators that compare or move single elements, for each element, in additions."""
@@ -104,7 +104,6 @@ def moving_ms(moved_bytes: float, device: Device, threads: int = 0) -> float:
     return moved_bytes / (device.copy_gbps * share * 1e6)
 
 
-def _native_ms(kernel: Native, schedule: Schedule, device: Device) -> float:
 def _fresh_ms(written_bytes: Iterable[int], page_bytes: int = _PAGE_BYTES) -> float:
     """Returns milliseconds of one thread for what the system does at the first touch of new pages."""
     fresh = sum(filter(is_fresh, written_bytes))
@@ -133,6 +132,7 @@ def _past_caches_ms(moved_bytes: float, past_bytes: int, device: Device, threads
     return moving_ms(moved_bytes - past_bytes, device, threads) + written_ms
 
 
+def _native_ms(kernel: Native, schedule: Schedule, device: Device) -> float:
     threads = _threads(kernel, schedule, device)
     work = _work(kernel)
     dtype = "float64" if any(a.dtype == "float64" for a in kernel.arrays) else "float32"
