@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -186,3 +187,39 @@ def test_a_float64_result_of_half_inputs_is_held_against_the_oracle() -> None:
         outcome = measure("output", value, expected)
         assert isinstance(outcome, Measured)
         assert outcome.passed is passes
+
+
+def test_a_cast_within_the_reference_that_leaves_the_oracle_in_float32_leaves_room_for_another_order() -> None:
+    class Rounded(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x.half().float().sum(-1)
+
+    x = torch.rand((100, 4000), generator=torch.Generator().manual_seed(0))
+    value = Rounded()(x)
+    expected = Oracle(Rounded).judge(((x,), {}), {}, 0, {"output": value})["output"]
+    rounded = value * (1 + 30 * torch.finfo(torch.float32).eps)
+    assert _passes(rounded, expected)
+    assert not _passes(rounded, replace(expected, factor=1.0))
+    assert not _passes(value.half().float(), expected)
+    copied = Oracle(torch.nn.Identity).judge(((x,), {}), {}, 0, {"output": x})["output"]
+    assert not _passes(x * (1 + 1e-5), copied)
+
+
+def test_a_float64_result_may_round_where_float32_adds_up_in_float64() -> None:
+    class Spread(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x.sign().var(1, correction=0)
+
+    x = torch.randn((100, 4000), generator=torch.Generator().manual_seed(0)).double()
+    value = Spread()(x)
+    expected = Oracle(Spread).judge(((x,), {}), {}, 0, {"output": value})["output"]
+    rounded = value * (1 + 30 * torch.finfo(torch.float64).eps)
+    assert _passes(rounded, expected)
+    assert not _passes(rounded, replace(expected, factor=1.0))
+    assert not _passes(value.float().double() * (1 + 1e-12), expected)
+
+
+def _passes(value: torch.Tensor, expected: Expected) -> bool:
+    outcome = measure("output", value, expected)
+    assert isinstance(outcome, Measured)
+    return outcome.passed

@@ -85,23 +85,33 @@ class Oracle:
 
 
 def _from_gold(value: torch.Tensor, gold: Any, computed: torch.dtype, reach: float) -> Expected:
-    """Returns what is right where the oracle is `gold`; `computed` is the narrowest dtype on the way to the value."""
+    """Returns what is right where the oracle is `gold`; `computed` is the narrowest dtype on the way to the value.
+
+    Where a cast within the reference leaves the oracle in float32 too, both round alike, and the error says nothing.
+    """
     wanted = torch.promote_types(value.dtype, torch.float64)
     if isinstance(gold, torch.Tensor) and gold.shape == value.shape:
+        rounded = gold.dtype is value.dtype is torch.float32
         gold = gold.to(wanted)
         error = value.to(wanted) - gold
         if _plausible(error, gold, computed, reach):
-            return Expected(value, gold, error)
+            return Expected(value, gold, error, factor=tolerance.NO_ORACLE_FACTOR if rounded else 1.0)
     own = value.to(wanted)
     return Expected(value, own, torch.zeros_like(own), factor=tolerance.NO_ORACLE_FACTOR)
 
 
 def _from_twin(value: torch.Tensor, twin: Any, rounded: Any, reach: float) -> Expected:
+    """Returns what is right where the float64 `value` is its own oracle.
+
+    A float32 operator that adds up in float64 errs less than its scaled error would be in float64. So the floor is
+    always that of a result without an oracle, which no narrower dtype comes near.
+    """
+    error = torch.zeros_like(value)
     if isinstance(twin, torch.Tensor) and isinstance(rounded, torch.Tensor) and twin.shape == value.shape:
-        error = twin.to(value.dtype) - rounded.to(value.dtype)
-        if _plausible(error, rounded, torch.float32, reach):
-            return Expected(value, value, error * tolerance.FLOAT64_FROM_FLOAT32)
-    return Expected(value, value, torch.zeros_like(value), factor=tolerance.NO_ORACLE_FACTOR)
+        found = twin.to(value.dtype) - rounded.to(value.dtype)
+        if _plausible(found, rounded, torch.float32, reach):
+            error = found * tolerance.FLOAT64_FROM_FLOAT32
+    return Expected(value, value, error, factor=tolerance.NO_ORACLE_FACTOR)
 
 
 def _no_less_error(expected: Expected, twin: Expected) -> Expected:
@@ -115,7 +125,7 @@ def _no_less_error(expected: Expected, twin: Expected) -> Expected:
     if not error.numel():
         return expected
     rms, largest = error.square().mean().sqrt().item(), error.max().item()
-    return replace(expected, error_rms=share * rms, error_max=share * largest)
+    return replace(expected, error_rms=share * rms, error_max=share * largest, factor=twin.factor)
 
 
 def _narrowest(tensors: Sequence[torch.Tensor]) -> torch.dtype:

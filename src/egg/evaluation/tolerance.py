@@ -26,7 +26,7 @@ SMALL_ELEMENTS = 64
 SMALL_FACTOR = 2.0
 
 NO_ORACLE_FACTOR = 64.0
-"""Times eps: what stands for the reference's error where it can't be run in float64."""
+"""Times eps: what stands for the reference's error where it can't be run in a wider dtype, as no float64 one can."""
 
 FLOAT64_FROM_FLOAT32 = 2.0**-29
 """eps(float64) / eps(float32): scales the error of a float32 twin to that of a float64 reference."""
