@@ -12,6 +12,7 @@ from egg.expert.author import ExpertAuthor
 from egg.expert.design import design_of
 from egg.schema.analysis import Analysis
 from egg.schema.evaluation import Status
+from egg.schema.graph import Graph
 from egg.schema.task import Task
 from egg.testing.conformance import CodeAgentConformance
 from egg.testing.factories import make_evaluation, make_failed_evaluation
@@ -153,3 +154,34 @@ def test_diagnosis_names_the_bottleneck_with_figures(task: Task) -> None:
     assert "80 %" in said["library"].summary
     failed = agent.diagnose(analyses, DEVICE, make_failed_evaluation(status=Status.COMPILE_ERROR))
     assert failed.bottleneck == "build"
+
+
+NORM = """
+class Model(nn.Module):
+    def forward(self, x):
+        return torch.linalg.vector_norm(x, dim=-1) * 2.0 + 1.0
+
+
+def get_inputs():
+    return [torch.randn(1)]
+"""
+
+
+def test_an_operator_with_a_wrong_shape_in_the_graph_stays_a_torch_call(tmp_path: Path) -> None:
+    task = task_of(tmp_path, NORM)
+    (right,) = analyses_of(task)
+    analyses = (right.updated(graph=_with_shape(right.graph, (1,))),)
+    agent = author()
+    reference = agent.reference(task, analyses)
+    for option_id in ("fuse.pointwise", "fuse.rows", "fuse.epilogue"):
+        candidate = agent.write(task, analyses, reference, plan_for(reference, option_id))
+        (reason,) = candidate.not_covered
+        assert "linalg_vector_norm" in reason
+        assert "the graph gives its result the shape (1,), which should be ()" in reason
+
+
+def _with_shape(graph: Graph, shape: tuple[int, ...]) -> Graph:
+    """Returns the graph with this shape for every computed value, as a fault of an exporter would have it."""
+    values = [[v.updated(spec=v.spec.updated(shape=shape)) for v in n.outputs if v.spec] for n in graph.nodes]
+    nodes = [n.updated(outputs=tuple(v)) for n, v in zip(graph.nodes, values, strict=True)]
+    return graph.updated(nodes=tuple(nodes))

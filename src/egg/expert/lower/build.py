@@ -108,14 +108,19 @@ class Build:
                 raise ValueError(f"{other} is not an index source")
 
     def finish(self, results: Sequence[Elements | None]) -> list[Define]:
-        """Returns all definitions of the node, with those results defined that are not yet."""
+        """Returns all definitions of the node, with those results defined that are not yet.
+
+        Raises Unsupported for a result of another shape than the graph has, as some versions of PyTorch record a wrong
+        one.
+        """
         for number, value in enumerate(self._node.outputs):
             x = results[number] if number < len(results) else None
-            if x is None or value.spec is None or any(d.name == value.name for d in self.defines):
+            if x is None or value.spec is None:
                 continue
             if x.shape != value.spec.shape:
-                raise ValueError(f"{self._node.op} {value.name}: lowered to shape {x.shape}, not {value.spec.shape}")
-            self.let(number, x)
+                raise Unsupported(f"the graph gives its result the shape {value.spec.shape}, which should be {x.shape}")
+            if all(d.name != value.name for d in self.defines):
+                self.let(number, x)
         return self.defines
 
     def _target(self, into: Into, dtype: str) -> tuple[str, str]:
