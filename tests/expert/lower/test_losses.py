@@ -6,9 +6,13 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from tests.expert.lower.checks import check
+from tests.expert.lower.checks import Functions, check
+from tests.expert.run_graph import graph_for
 from torch import Tensor
 from torch.nn import functional as F
+
+from egg.expert.ir import Apply, Cast, Define, walk
+from egg.expert.lower import lower
 
 MODES = ("none", "mean", "sum")
 Loss = Callable[..., Tensor]
@@ -131,3 +135,26 @@ def test_half_types_compute_in_float32() -> None:
         "cross entropy": lambda x, y, t: F.cross_entropy(x, t), "mse": lambda x, y, t: F.mse_loss(x, y)
     }  # fmt: skip
     check(functions, x, y, t, ulps=2)
+
+
+MIXED: dict[str, Loss] = {
+    "logits": lambda x, t: F.binary_cross_entropy_with_logits(x, t, reduction="none"),
+    "logits weighted": lambda x, t: F.binary_cross_entropy_with_logits(t, t, x, pos_weight=x, reduction="none"),
+    "kl_div": lambda x, t: F.kl_div(t, x, reduction="none"),
+    "kl_div_log": lambda x, t: F.kl_div(t, x, log_target=True, reduction="none"),
+    "poisson": lambda x, t: F.poisson_nll_loss(x, t, reduction="none"),
+    "ranking": lambda x, t: F.margin_ranking_loss(x, 0.5 * x.flip(0), t, margin=0.2, reduction="none"),
+    "cosine": lambda x, t: F.cosine_embedding_loss(x, t, torch.ones(x.shape[0]), reduction="none"),
+    "triplet": lambda x, t: F.triplet_margin_loss(x, x.flip(0), t, reduction="none"),
+}
+"""Losses of which PyTorch computes some steps in the dtype of `x` alone."""
+
+
+def test_steps_of_narrow_tensors_stay_narrow_beside_a_wide_one() -> None:
+    x, t = sample(5, 4).sigmoid(), sample(5, 4, seed=1).sigmoid().double()
+    for name, loss in MIXED.items():
+        graph = graph_for(Functions({name: loss}), x, t)
+        steps = [e for s in lower(graph).statements if isinstance(s, Define) for e in walk(s.body)]
+        assert {e.dtype for e in steps if isinstance(e, Apply)} >= {"float32", "float64"}, name
+        assert not [e for e in steps if isinstance(e, Cast) and e.arg.dtype == "float64"], name
+        check({name: loss}, x, t, ulps=2**32)

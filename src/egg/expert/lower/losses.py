@@ -14,7 +14,7 @@ from egg.expert.lower.activations import log_sigmoid
 from egg.expert.lower.build import Build, Lowering
 from egg.expert.lower.dtypes import FLOATING
 from egg.expert.lower.elements import Elements, Indices, cast, computed, filled, guarded, op, positions, remap
-from egg.expert.lower.pointwise import clamped, operand, power, xlogy
+from egg.expert.lower.pointwise import clamped, operand, power, promoted, xlogy
 from egg.expert.lower.reductions import vector_norm
 
 NONE, MEAN, SUM = 0, 1, 2
@@ -23,11 +23,25 @@ _FAR = 2**31
 
 
 def reduced(b: Build, loss: Elements, reduction: int) -> Elements:
-    """Returns the loss of each element, their mean or their sum."""
+    """Returns the loss of each element, their mean or their sum, in the result's dtype."""
+    loss = computed(loss, b.dtype)
     if reduction == NONE:
         return loss
     total = b.reduce("sum", loss, range(loss.rank), 0 if reduction == SUM else "sum")
     return total if reduction == SUM else total / loss.numel
+
+
+def _mixed(name: str, *args: Elements | float) -> Elements:
+    """Returns a scalar operator in the dtype to which PyTorch promotes its arguments.
+
+    A loss of tensors in two dtypes computes each step no wider than this.
+    """
+    return op(name, *promoted(*args))
+
+
+def _own(b: Build, x: Elements) -> Elements:
+    """Returns the tensor in the dtype that it is computed in by itself, an integer one in the result's."""
+    return computed(x) if x.dtype in FLOATING else operand(x, b.dtype)
 
 
 def _of_two(loss: Callable[..., Elements], *defaults: float) -> Lowering:
@@ -66,18 +80,21 @@ def _soft_margin(x: Elements, target: Elements) -> Elements:
 
 
 def _kl_div(b: Build, x: Elements, target: Elements, reduction: int = MEAN, *, log_target: bool = False) -> Elements:
-    v, t = operand(x, b.dtype), operand(target, b.dtype)
-    return reduced(b, op("exp", t) * (t - v) if log_target else xlogy(t, t) - t * v, reduction)
+    v, t = _own(b, x), _own(b, target)
+    if log_target:
+        return reduced(b, _mixed("mul", op("exp", t), _mixed("sub", t, v)), reduction)
+    return reduced(b, _mixed("sub", xlogy(t, t), _mixed("mul", t, v)), reduction)
 
 
 def _poisson_nll(
     b: Build, x: Elements, target: Elements, log_input: bool, full: bool, eps: float, reduction: int
 ) -> Elements:
-    v, t = operand(x, b.dtype), operand(target, b.dtype)
-    loss = op("exp", v) - t * v if log_input else v - t * op("log", v + eps)
+    v, t = _own(b, x), _own(b, target)
+    expected, logs = (op("exp", v), v) if log_input else (v, op("log", v + eps))
+    loss = _mixed("sub", expected, _mixed("mul", t, logs))
     if full:
         stirling = t * op("log", t) - t + op("log", t * (2 * pi)) * 0.5
-        loss = loss + op("where", op("le", t, 1), 0, stirling)
+        loss = _mixed("add", loss, op("where", op("le", t, 1), 0, stirling))
     return reduced(b, loss, reduction)
 
 
@@ -97,16 +114,18 @@ def _bce_with_logits(
     pos_weight: Elements | None = None,
     reduction: int = MEAN,
 ) -> Elements:
-    v, t = operand(x, b.dtype), operand(target, b.dtype)
+    v, t = _own(b, x), _own(b, target)
     certain = log_sigmoid(v)
     if pos_weight is not None:
-        certain = ((operand(pos_weight, b.dtype) - 1) * t + 1) * certain
-    loss = (1 - t) * v - certain
-    return reduced(b, loss if weight is None else loss * operand(weight, b.dtype), reduction)
+        factor = _mixed("mul", _own(b, pos_weight) - 1, t) + 1
+        certain = cast(_mixed("mul", certain, factor), v.dtype)
+    loss = computed(_mixed("mul", 1 - t, v), b.dtype)
+    loss = _mixed("sub", loss, certain)
+    return reduced(b, loss if weight is None else _mixed("mul", loss, _own(b, weight)), reduction)
 
 
 def _hinge_embedding(b: Build, x: Elements, target: Elements, margin: float = 1, reduction: int = MEAN) -> Elements:
-    v, t = operand(x, b.dtype), operand(target, b.dtype)
+    v, t = operand(x, b.dtype), _own(b, target)
     apart = op("where", op("eq", t, 1), 0, op("maximum", margin - v, 0))
     return reduced(b, apart + op("where", op("eq", t, -1), 0, v), reduction)
 
@@ -114,19 +133,19 @@ def _hinge_embedding(b: Build, x: Elements, target: Elements, margin: float = 1,
 def _margin_ranking(
     b: Build, x: Elements, y: Elements, target: Elements, margin: float = 0, reduction: int = MEAN
 ) -> Elements:
-    first, second, t = (operand(v, b.dtype) for v in (x, y, target))
-    return reduced(b, op("maximum", -t * (first - second) + margin, 0), reduction)
+    apart = _mixed("mul", -_own(b, target), _mixed("sub", _own(b, x), _own(b, y)))
+    return reduced(b, op("maximum", apart + margin, 0), reduction)
 
 
 def _cosine_embedding(
     b: Build, x: Elements, y: Elements, target: Elements, margin: float = 0, reduction: int = MEAN
 ) -> Elements:
-    first, second, t = (operand(v, b.dtype) for v in (x, y, target))
+    first, second, t = (_own(b, v) for v in (x, y, target))
     epsilon = 1e-12
     dims = (first.rank - 1,)
-    dot = b.reduce("sum", first * second, dims, "dot")
+    dot = b.reduce("sum", _mixed("mul", first, second), dims, "dot")
     sizes = [b.reduce("sum", v * v, dims, "squares") + epsilon for v in (first, second)]
-    cosine = b.let("cosine", dot / op("sqrt", sizes[0] * sizes[1]))
+    cosine = b.let("cosine", _mixed("div", dot, op("sqrt", _mixed("mul", *sizes))))
     alike = op("where", op("eq", t, 1), 1 - cosine, 0)
     apart = op("where", op("eq", t, -1), op("maximum", cosine - margin, 0), 0)
     return reduced(b, alike + apart, reduction)
@@ -143,16 +162,16 @@ def _triplet_margin(
     swap: bool = False,
     reduction: int = MEAN,
 ) -> Elements:
-    a, near, far = (operand(v, b.dtype) for v in (anchor, positive, negative))
+    a, near, far = (_own(b, v) for v in (anchor, positive, negative))
 
     def distance(x: Elements, y: Elements) -> Elements:
-        difference = x - y + eps
+        difference = _mixed("sub", x, y) + eps
         return vector_norm(b, difference, p, (difference.rank - 1,), False)
 
     to_far = distance(a, far)
     if swap:
-        to_far = op("minimum", to_far, distance(near, far))
-    return reduced(b, op("maximum", distance(a, near) - to_far + margin, 0), reduction)
+        to_far = _mixed("minimum", to_far, distance(near, far))
+    return reduced(b, op("maximum", _mixed("sub", distance(a, near), to_far) + margin, 0), reduction)
 
 
 def log_probabilities(b: Build, x: Elements, dim: int) -> Elements:
@@ -241,12 +260,13 @@ def _cross_entropy(
     v, dim = computed(x), min(x.rank - 1, 1)
     logs = log_probabilities(b, v, dim)
     if target.dtype in FLOATING:
-        return _soft_cross_entropy(b, logs, computed(target, v.dtype), weight, reduction, label_smoothing)
+        return _soft_cross_entropy(b, logs, computed(target), weight, reduction, label_smoothing)
     classes = Classes(b, b.index_source(target), v.shape[dim], ignore_index)
     loss, total = _negative_log_likelihood(b, logs, classes, weight, dim, reduction if not label_smoothing else NONE)
     if not label_smoothing:
         return loss
-    spread = -b.reduce("sum", logs if weight is None else logs * _along(weight, v, dim), (dim,), "logs")
+    weighted = logs if weight is None else logs * _along(computed(weight, v.dtype), v, dim)
+    spread = -b.reduce("sum", weighted, (dim,), "logs")
     smooth = op("where", op("ne", cast(target, "int64"), ignore_index), spread, 0)
     mixed = loss * (1 - label_smoothing) + smooth * (label_smoothing / classes.count)
     if reduction != MEAN:
@@ -259,7 +279,7 @@ def _cross_entropy(
 def _along(weight: Elements, x: Elements, dim: int) -> Elements:
     """Returns the class weights as a tensor that broadcasts with `x`."""
     shape = tuple(e if d == dim else 1 for d, e in enumerate(x.shape))
-    return remap(computed(weight, x.dtype), shape, lambda at: (at[dim],))
+    return remap(weight, shape, lambda at: (at[dim],))
 
 
 def _soft_cross_entropy(
@@ -270,8 +290,8 @@ def _soft_cross_entropy(
     classes = logs.shape[dim]
     if label_smoothing:
         target = target * (1 - label_smoothing) + label_smoothing / classes
-    terms = -logs * target
-    terms = terms if weight is None else terms * _along(weight, logs, dim)
+    terms = _mixed("mul", -logs, target)
+    terms = terms if weight is None else _mixed("mul", terms, _along(computed(weight), logs, dim))
     loss = b.reduce("sum", terms, (dim,), 0 if reduction == NONE else "classes")
     return reduced(b, loss, reduction)
 
