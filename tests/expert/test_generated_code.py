@@ -100,6 +100,16 @@ FOUND: dict[str, tuple[Callable[..., object], tuple[Tensor, ...], tuple[str, ...
         (drawn(8, 8, dtype=torch.bfloat16),),
         ("fuse.rows",),
     ),
+    "two sums over all rows of what a row gives": (
+        lambda x, t: F.cross_entropy(x, t).square(),
+        (drawn(4, 2, 6, 4), torch.randint(0, 2, (4, 6, 4), generator=torch.Generator().manual_seed(3))),
+        ("fuse.epilogue", "loops.split-reduction", "loops.vector-axis=columns"),
+    ),
+    "a loss whose target is wider than what it is held against": (
+        lambda x, y: F.binary_cross_entropy_with_logits((x / x).bfloat16().float(), y.sigmoid()),
+        (drawn(8, dtype=torch.float64), drawn(8, dtype=torch.float64)),
+        ("fuse.pointwise",),
+    ),
     "an argument that is expanded, and one with gaps": (
         lambda x, y: x + y,
         (drawn(1, 8).expand(4, 8), drawn(4, 17)[:, ::2][:, :8]),

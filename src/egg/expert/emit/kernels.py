@@ -84,6 +84,9 @@ class _KernelPrinter:
                     found[compute.name] = partial_of(compute, _kept(compute, (*rows, *stage.order)))
         return found
 
+    def _crosses(self, stage: Stage) -> bool:
+        return any(c.name in self._crossing for c in stage.computes)
+
     def _names(self) -> Names:
         return Names(frozenset(variable_of(a) for a in self._kernel.arrays))
 
@@ -235,6 +238,8 @@ class InnerKernelPrinter(_KernelPrinter):
             if partials:
                 print_memory(text, self._id)
                 print_clear(text, tuple(self._crossing.values()))
+            if any(self._crosses(stage) for stage in kernel.stages if not stage.order):
+                text.line(f"{self._id}_partial& partial = partials[0];")
             head, body = Hoisted(names), Text()
             frame = Frame(self._id, kernel.rows, None, places, axes, head, partials)
             for stage in kernel.stages:
@@ -253,8 +258,6 @@ class InnerKernelPrinter(_KernelPrinter):
     def _stage(self, text: Text, names: Names, frame: Frame, stage: Stage) -> None:
         partials = [self._split[c.name] for c in stage.computes if c.name in self._split]
         if not stage.order:
-            if any(c.name in self._crossing for c in stage.computes):
-                text.line(f"{self._id}_partial& partial = partials[0];")
             StagePrinter(text, names, frame, stage).print()
             return
         print_clear(text, partials)
