@@ -20,9 +20,11 @@ import torch
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from tests.expert.candidates import DEVICE, analyses_of, imported
 from tests.expert.random_graphs import FLOATS, RandomGraph, random_graphs
+from tests.expert.run_graph import is_true, values_for
 from torch import Tensor, nn
 from torch._export.utils import _collect_all_valid_cia_ops
 
+from egg.errors import TaskError
 from egg.evaluation import tolerance
 from egg.evaluation.compare import Expected, Measured, Mismatch, measure, structure_mismatch
 from egg.evaluation.reference import Draw, Reference, run
@@ -54,6 +56,8 @@ class Case:
     task: Task
     candidate: Candidate
     """Its `structure` and `schedule` are drawn too."""
+    skipped: int = 0
+    """Graphs that were drawn before this one and can't be a task, as PyTorch does not export them as they are."""
 
     @property
     def dtype(self) -> str:
@@ -89,12 +93,25 @@ def draw_graph(graph_seed: int, dtype: torch.dtype) -> RandomGraph:
 
 def _case(batch_seed: int, number: int) -> Case:
     random = Random(f"{batch_seed} {number}")
-    graph = draw_graph(random.getrandbits(32), random.choice(FLOATS))
-    task = task_from_module(copy.deepcopy(graph.module), graph.args)
-    graphs = [a.graph for a in analyses_of(task)]
-    written = Writer(DEVICE).write(task, graphs, random_structure(random, graphs), (), 1.0)
+    skipped = 0
+    while (found := _exported(draw_graph(random.getrandbits(32), random.choice(FLOATS)))) is None:
+        skipped += 1
+    graph, task, exported = found
+    written = Writer(DEVICE).write(task, exported, random_structure(random, exported), (), 1.0)
     values: dict[str, ScheduleValue] = {k: random.choice(s.choices) for k, s in written.schedule_space.items()}
-    return Case(batch_seed, number, graph, task, written.updated(schedule=values))
+    return Case(batch_seed, number, graph, task, written.updated(schedule=values), skipped)
+
+
+def _exported(drawn: RandomGraph) -> tuple[RandomGraph, Task, list[Graph]] | None:
+    """Returns a drawn graph with its task and export; None where PyTorch can't export it, or in another form."""
+    task = task_from_module(copy.deepcopy(drawn.module), drawn.args)
+    try:
+        graphs = [a.graph for a in analyses_of(task)]
+    except TaskError:
+        return None
+    module = copy.deepcopy(drawn.module)
+    true = all(is_true(graph, values_for(graph, module, *drawn.args)) for graph in graphs)
+    return (drawn, task, graphs) if true else None
 
 
 def case_of(number: int, module: nn.Module, args: tuple[Tensor, ...], structure: tuple[str, ...]) -> Case:
@@ -168,7 +185,11 @@ def _loader(library: Any, prefix: str) -> Any:
 
 
 def faults(case: Case, module: ModuleType) -> Iterator[str]:
-    """Yields what is wrong with a candidate's call, under the rule that every candidate is held to."""
+    """Yields what is wrong with a candidate's call, under the rule that every candidate is held to.
+
+    Drawn graphs are true, so a shape that a lowering does not agree with is a fault of the lowering.
+    """
+    yield from (reason for reason in case.candidate.not_covered if "the graph gives its result the shape" in reason)
     reference = Reference(case.task)
     draw = reference.draw(case.task.workloads[0].name, case.task.workloads[0].seed, "own", False)
     assert draw is not None

@@ -142,8 +142,9 @@ def _evaluated(drawn: Drawn, state: Drawing, generator: torch.Generator, nudge: 
     function: Any = drawn.function
     if isinstance(function, nn.Module):
         function = function.double()
-    with torch.no_grad():
-        result: Tensor = function(*operands, *drawn.extras)
+    result = _called(function, *operands, *drawn.extras)
+    if result is None:
+        return None
     good = result.numel() and bool(result.isfinite().all()) and float(result.abs().max()) <= LARGEST
     return result if good else None
 
@@ -153,12 +154,17 @@ def _in_own_dtype(drawn: Drawn, state: Drawing) -> Tensor | None:
     function: Any = drawn.function
     if isinstance(function, nn.Module):
         function = copy.deepcopy(function).to(state.args[0].dtype)
+    result = _called(function, *(state.real[o] for o in drawn.operands), *drawn.extras)
+    return result if result is not None and bool(result.isfinite().all()) else None
+
+
+def _called(function: Callable[..., Tensor], *operands: Tensor) -> Tensor | None:
+    """Returns the result, or None where PyTorch has no kernel for the dtypes."""
     try:
         with torch.no_grad():
-            result: Tensor = function(*(state.real[o] for o in drawn.operands), *drawn.extras)
+            return function(*operands)
     except (RuntimeError, NotImplementedError):
         return None
-    return result if bool(result.isfinite().all()) else None
 
 
 def _steady(result: Tensor, nudged: Tensor | None, nudge: float) -> bool:

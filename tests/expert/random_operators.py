@@ -48,7 +48,7 @@ def unary(name: str, function: Callable[[Tensor], Tensor], moves: bool = False) 
 def binary(name: str, function: Callable[[Tensor, Tensor], Tensor]) -> Operator:
     def drawn(draw: st.DrawFn, x: str, values: Values, generator: torch.Generator) -> Drawn | None:
         fitting = [n for n, v in values.items() if _broadcasts(values[x], v)]
-        return Drawn(function, (x, draw(st.sampled_from(fitting))))
+        return Drawn(function, (x, draw(st.sampled_from(fitting)))) if fitting else None
 
     return Operator(name, drawn)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
@@ -10,7 +10,7 @@ from torch import nn
 
 from egg.analysis.export import graph_of, trace
 from egg.expert.rewrites.matching import pruned
-from egg.schema.graph import Arg, Graph, Ref, Symbol
+from egg.schema.graph import Arg, Graph, Ref, Symbol, Value, node_refs, tree_refs
 from egg.tasks.load import Loaded
 
 
@@ -42,6 +42,28 @@ def run_graph(graph: Graph, values: Mapping[str, torch.Tensor]) -> dict[str, tor
     """Returns every output of the graph by value name, changed state included. Checks each node's shape and dtype."""
     known: dict[str, Any] = dict(values)
     double = all(v.dtype != torch.float32 for v in values.values())
+    for value, result in _results(graph, known, double):
+        if value.spec is not None:
+            assert tuple(result.shape) == value.spec.shape, f"{value.name}: {result.shape} {value.spec.shape}"
+    return {name: known[name] for name in graph.output_names()}
+
+
+def is_true(graph: Graph, values: Mapping[str, torch.Tensor]) -> bool:
+    """Returns whether torch computes what is read or returned in the shapes and dtypes that the graph has for it.
+
+    What a cast reads may have any dtype, as new running statistics of half precision do.
+    """
+    readers = [node for node in graph.nodes if node.op != "aten._to_copy.default"]
+    read = {*tree_refs(graph.returns), *(name for node in readers for name in node_refs(node))}
+    return all(
+        (tuple(result.shape), str(result.dtype).removeprefix("torch.")) == (value.spec.shape, value.spec.dtype)
+        for value, result in _results(graph, dict(values), False)
+        if value.spec is not None and value.name in read
+    )
+
+
+def _results(graph: Graph, known: dict[str, Any], double: bool) -> Iterator[tuple[Value, Any]]:
+    """Yields each value of the nodes with what torch computes for it, and adds it to the known ones."""
     with torch.no_grad():
         for node in graph.nodes:
             made = _operator(node.op)(
@@ -51,9 +73,7 @@ def run_graph(graph: Graph, values: Mapping[str, torch.Tensor]) -> dict[str, tor
             results = made if isinstance(made, tuple | list) else (made,)
             for value, result in zip(node.outputs, results, strict=True):
                 known[value.name] = result
-                if value.spec is not None:
-                    assert tuple(result.shape) == value.spec.shape, f"{node.name}: {result.shape} {value.spec.shape}"
-    return {name: known[name] for name in graph.output_names()}
+                yield value, result
 
 
 def as_double(values: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
