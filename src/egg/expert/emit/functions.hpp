@@ -60,6 +60,16 @@ INLINE inline void for_parts(int64_t parts, int64_t extent, int64_t unit, const 
   for (int64_t part = 0; part < parts; ++part) body(lesser(part * length, extent), lesser((part + 1) * length, extent), part);
 }
 
+//: unrolled
+// Calls body(i) for i in [0, n), written out.
+template <int64_t n, int64_t i = 0, class Body>
+INLINE inline void unrolled(const Body& body) {
+  if constexpr (i < n) {
+    body(i);
+    unrolled<n, i + 1>(body);
+  }
+}
+
 //: for_lanes
 // Calls body(i, lane) for i in [begin, end): in blocks of `lanes`, which become vector code, then for the rest.
 template <int64_t lanes, class Body>

@@ -14,6 +14,7 @@ from egg.expert.emit.partials import Partial
 from egg.expert.emit.point import Hoisted, Place, Point, Scope, dtype_of
 from egg.expert.emit.reductions import FLOAT_STEPS, accumulator_dtype, combination, extreme_start
 from egg.expert.emit.text import Names, Text, identifier
+from egg.expert.emit.windows import window_start
 from egg.expert.index import Axis, Index, axis_index, flatten
 from egg.expert.ir import Reduce, Scan
 from egg.expert.loops import Array, Compute, Stage
@@ -92,6 +93,7 @@ class StagePrinter:
             self._accumulator(c) for c in stage.computes if _reduced(c) and _inner_axes(c, self._loops)
         ]
         self._scans: dict[str, str] = {}
+        self._window = None if self._frame.partials else window_start(stage, self._loops, self._accumulators)
 
     def print(self) -> None:
         """Adds the stage to the text; as a block where it names what another stage may name too."""
@@ -116,6 +118,9 @@ class StagePrinter:
 
     def _level(self, depth: int) -> None:
         axis = self._loops[depth]
+        if depth == self._window:
+            self._print_window(self._loops[depth:-1], self._loops[-1])
+            return
         self._open(depth)
         scans = [c for c in self._stage.computes if isinstance(c.how, Scan) and c.how.axis == axis]
         for compute in scans:
@@ -183,6 +188,30 @@ class StagePrinter:
             self._flush(point, before=False)
         for acc in totals:
             self._text.line(f"{acc.name}_total += {combination(acc.how.kind, acc.dtype).lanes}({acc.name}_lanes);")
+
+    def _print_window(self, window: Sequence[Axis], axis: Axis) -> None:
+        """Prints the vectorised loop with the whole window inside."""
+        slot = self._names.fresh("lane")
+        ends, inside = self._point(axis, slot), self._point(axis, slot)
+        for acc in self._accumulators:
+            name = f"{acc.name}_all"
+            self._places[name] = Place(Array(name, acc.dtype, (), (), "scratch"), name)
+            ends.inside.line(f"{held_type(acc.dtype)} {name} = {combination(acc.how.kind, acc.dtype).start};")
+        self._body(inside)
+        self._unrolled(ends.inside, window, inside)
+        for acc in self._accumulators:
+            self._finish_kept(ends, acc)
+        self._text.line(*ends.before.lines)
+        begin, end = self._range(axis)
+        self._vector_loop(ends, (), begin, end, self._axes[axis], slot)
+
+    def _unrolled(self, text: Text, axes: Sequence[Axis], point: Point) -> None:
+        if not axes:
+            text.line(*point.before.lines, *point.inside.lines)
+            return
+        head = f"egg::unrolled<{axes[0].extent}>([&](int64_t {self._axes[axes[0]]}) INLINE"
+        with text.block(head, "});"):
+            self._unrolled(text, axes[1:], point)
 
     def _range(self, axis: Axis) -> tuple[str, str]:
         if axis == self._frame.columns:
@@ -342,11 +371,12 @@ class StagePrinter:
         lane = acc.kept[-1] if acc.kept else None
         slot = self._names.fresh("lane") if lane else "0"
         point = self._point(lane, slot)
-        suffix = "_at" if acc.arg else ""
-        self._finish(
-            point, acc.compute, self._element(point, acc, suffix), position_dtype(acc.how) if acc.arg else acc.dtype
-        )
+        self._finish_kept(point, acc)
         self._nest(acc.kept, point, slot)
+
+    def _finish_kept(self, point: Point, acc: Accumulator) -> None:
+        end = self._element(point, acc, "_at" if acc.arg else "")
+        self._finish(point, acc.compute, end, position_dtype(acc.how) if acc.arg else acc.dtype)
 
     def _nest(self, axes: Sequence[Axis], point: Point, slot: str) -> None:
         if not axes:
