@@ -29,7 +29,7 @@ from egg.evaluation import tolerance
 from egg.evaluation.compare import Expected, Measured, Mismatch, measure, structure_mismatch
 from egg.evaluation.reference import Draw, Reference, run
 from egg.evaluation.tensors import walk
-from egg.expert.design import LEVELS, LOOPS, SPLIT, SWITCHES, apply_option, design_of, switch_values
+from egg.expert.design import LEVELS, LOOPS, ONLINE, SPLIT, SWITCHES, apply_option, design_of, switch_values
 from egg.expert.emit import definitions
 from egg.expert.emit.build import COMPILE_FLAGS, LINK_FLAGS
 from egg.expert.products import loop_products
@@ -133,8 +133,7 @@ def random_structure(random: Random, graphs: Sequence[Graph]) -> tuple[str, ...]
     chosen.append(random.choice(list(LEVELS)))
     if random.random() < 0.7 and any(loop_products(graph) for graph in design.graphs):
         chosen.append(LOOPS)
-    if random.random() < 0.25:
-        chosen.append(SPLIT)
+    chosen += [move for move in (SPLIT, ONLINE) if random.random() < 0.25]
     for move in SWITCHES:
         if random.random() < 0.5:
             chosen.append(f"{move}={random.choice(switch_values(move)[1:])}")

@@ -80,6 +80,8 @@ def _reduce(kind: str, x: torch.Tensor) -> torch.Tensor:
             return x.any(-1)
         case "all":
             return x.all(-1)
+        case "sumexp":
+            return (x - x.amax(-1, keepdim=True)).exp().sum(-1)
         case _:
             best = x.amax(-1, keepdim=True) if kind == "argmax" else x.amin(-1, keepdim=True)
             hit = (x == best) | (x != x)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from math import prod
 
 from egg.expert.groups.axes import accesses
+from egg.expert.ir import loads
 from egg.expert.loops import Kernel, Layout, Native, Schedule, Stage, Step, Template
 from egg.expert.outputs import bytes_of, is_fresh, streamable
 from egg.expert.rewrites.costs import PRODUCTS, node_bytes, node_flops, product_rows
@@ -134,24 +135,17 @@ def _past_caches_ms(moved_bytes: float, past_bytes: int, device: Device, threads
 
 def _native_ms(kernel: Native, schedule: Schedule, device: Device) -> float:
     threads = _threads(kernel, schedule, device)
-    work = _work(kernel)
     dtype = "float64" if any(a.dtype == "float64" for a in kernel.arrays) else "float32"
-    compute_ms = work / (_peak_tflops(dtype, device) * 1e9 / 2) * device.cores / threads
+    additions_per_ms = _peak_tflops(dtype, device) * 1e9 / 2 * threads / device.cores
     starting_ms = TEAM_US * 1e-3 if threads > 1 else 0.0
-    moved = _moved_bytes(kernel, device)
+    passes = _passes(kernel, device)
+    moved = sum(moved for moved, _ in passes)
     past = _past_caches_bytes(kernel) if schedule.values.get("stream") else 0
     moving = _past_caches_ms(moved, past, device, threads) if past else moving_ms(moved, device, threads)
     written = [bytes_of(a) for a in kernel.arrays if a.place == "output" and not a.over]
     page_bytes = _HUGE_PAGE_BYTES if schedule.values.get("huge_pages") else _PAGE_BYTES
-    return starting_ms + max(moving, compute_ms) + _fresh_ms(written, page_bytes) / threads
-
-
-def _work(step: Native) -> int:
-    """Returns the arithmetic of all rows, in additions."""
-    if isinstance(step, Template):
-        return template_flops(step)
-    rows = prod(a.extent for a in step.rows)
-    return rows * sum(stage_flops(s) + _scatter_flops(step, s) for s in step.stages)
+    spent = sum(max(moving * part / max(moved, 1), work / additions_per_ms) for part, work in passes)
+    return starting_ms + spent + _fresh_ms(written, page_bytes) / threads
 
 
 def _threads(step: Native, schedule: Schedule, device: Device) -> int:
@@ -164,17 +158,29 @@ def _threads(step: Native, schedule: Schedule, device: Device) -> int:
     return max(1, min(chunks, wanted, device.cores))
 
 
-def _moved_bytes(kernel: Native, device: Device) -> float:
-    """Returns the bytes between memory and caches: every array once, but once a stage where a row is too long."""
-    sizes = {a.name: bytes_of(a) * (2 if a.over else 1) for a in kernel.arrays if a.place != "scratch"}
+def _passes(step: Native, device: Device) -> list[tuple[int, int]]:
+    """Returns bytes between memory and caches, and additions, of what runs one after the other.
+
+    That is the whole step, with every array moved once, but each stage where a row is too long for the caches.
+    """
+    sizes = {a.name: bytes_of(a) * (2 if a.over else 1) for a in step.arrays if a.place != "scratch"}
     total = sum(sizes.values())
-    if isinstance(kernel, Template):
-        return total
-    rows = max(prod(a.extent for a in kernel.rows), 1)
+    if isinstance(step, Template):
+        return [(total, template_flops(step))]
+    rows = max(prod(a.extent for a in step.rows), 1)
+    work = [rows * (stage_flops(s) + _scatter_flops(step, s)) for s in step.stages]
     if total / rows <= device.l2_bytes:
-        return total
-    long_stages = sum(1 for s in kernel.stages if s.order and accesses(kernel, s))
-    return total * max(1.0, long_stages / 2)
+        return [(total, sum(work))]
+    return [(_stage_bytes(step, stage, sizes), flops) for stage, flops in zip(step.stages, work, strict=True)]
+
+
+def _stage_bytes(kernel: Kernel, stage: Stage, sizes: Mapping[str, int]) -> int:
+    """Returns the bytes of what a stage reads and writes; `sizes` are those of the arrays in memory."""
+    points = prod(a.extent for a in (*kernel.rows, *stage.order))
+    read = {load.source for compute in stage.computes for load in loads(compute.body)}
+    dtype_bytes = {a.name: DTYPE_BYTES[a.dtype] for a in kernel.arrays}
+    touched = read | {store.array for compute in stage.computes for store in compute.stores}
+    return sum(min(size, points * dtype_bytes[name]) for name, size in sizes.items() if name in touched)
 
 
 def _scatter_flops(kernel: Kernel, stage: Stage) -> int:

@@ -32,6 +32,7 @@ SWITCHES = {"loops.vector-axis": "vector", "scratch": "keep", "in-place": "in_pl
 
 LOOPS = "loops.matmul-as-rows"
 SPLIT = "loops.split-reduction"
+ONLINE = "loops.online-softmax"
 
 VIEW = "view"
 """Reason of a library statement that only looks at a value in another way."""
@@ -89,6 +90,8 @@ def apply_option(design: Design, option_id: str) -> Design:
         return replace(design, grouping=replace(grouping, loops=grouping.loops | names))
     if move == SPLIT:
         return replace(design, grouping=replace(grouping, mapping="inner"))
+    if move == ONLINE:
+        return replace(design, grouping=replace(grouping, online=True))
     if move in SWITCHES and value in switch_values(move):
         return replace(design, grouping=replace(grouping, **{SWITCHES[move]: value}))
     raise ValueError(f"{option_id!r} is no structure option of the built-in author")

@@ -18,7 +18,7 @@ from egg.expert.index import Axis, Fetch, Index
 from egg.schema.graph import GraphInput, Mutation, Node, TensorSpec, Tree
 
 Scalar = bool | int | float
-ReduceKind = Literal["sum", "prod", "max", "min", "any", "all", "argmax", "argmin"]
+ReduceKind = Literal["sum", "prod", "max", "min", "any", "all", "argmax", "argmin", "sumexp"]
 ScanKind = Literal["sum", "prod", "max", "min", "logsumexp"]
 
 
@@ -91,7 +91,7 @@ class Reduce:
     """`body` reduced over `axes`.
 
     Floating sums accumulate at least in float32. argmax and argmin give the flat position over `axes` of the first
-    extreme element, NaN winning as in PyTorch.
+    extreme element, NaN winning as in PyTorch. sumexp is the sum of exp(body - maximum of body), in one pass.
     """
 
     kind: ReduceKind

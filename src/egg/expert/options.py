@@ -8,6 +8,7 @@ from egg.expert.cost import predict_ms, step_ms
 from egg.expert.design import (
     LEVELS,
     LOOPS,
+    ONLINE,
     SPLIT,
     SWITCHES,
     VIEW,
@@ -30,7 +31,7 @@ from egg.schema.plan import Option, ScheduleValue
 MOST_SINGLE_SITES = 4
 """With at most this many places of a rewrite, each is offered on its own too."""
 
-OVERRIDE = {"loops.vector-axis": 0.9, "scratch": 0.95, "in-place": 0.95, SPLIT: 0.95}
+OVERRIDE = {"loops.vector-axis": 0.9, "scratch": 0.95, "in-place": 0.95, SPLIT: 0.95, ONLINE: 0.95}
 """What is left of a prediction where the grouping had chosen otherwise: its own choice is right more often than not."""
 
 HOPELESS = 0.7
@@ -42,6 +43,7 @@ TITLES = {
     "fuse.epilogue": "do everything around library products in native loops",
     LOOPS: "write a small product as a fused row loop",
     SPLIT: "split long reductions over the cores",
+    ONLINE: "find the maximum and the sum of exponentials in one pass",
     "algebra.dead-and-duplicate": "drop operators without effect and compute equal ones once",
     "algebra.fold-constants": "put uniform constants into the operators that use them",
     "algebra.merge-scale-bias": "merge scales and shifts",
@@ -91,8 +93,7 @@ class Offers:
             found.append(self._levels(analyses, structure)[0])
         found += self._loops(design)
         taken = {s.partition("=")[0] for s in structure}
-        if SPLIT not in taken:
-            found.append(SPLIT)
+        found += [move for move in (SPLIT, ONLINE) if move not in taken]
         for move in SWITCHES:
             if move not in taken:
                 found += [f"{move}={value}" for value in switch_values(move)[1:]]

@@ -7,6 +7,9 @@ from math import prod
 from egg.expert.ir import Apply, Cast, Expr, Guard, Reduce, walk
 from egg.expert.loops import Compute, Kernel, Stage
 
+_ONLINE_FLOPS = 3
+"""Work of one step of a `sumexp` beside its exponential: the maximum, the difference, the sum."""
+
 _WEIGHTS = {
     **dict.fromkeys(("div", "reciprocal", "sqrt", "rsqrt", "fmod", "remainder", "floor_divide", "trunc_divide"), 5),
     **dict.fromkeys(("exp", "sigmoid", "silu", "elu", "selu", "normal_cdf"), 20),
@@ -51,13 +54,17 @@ def kernel_flops(kernel: Kernel) -> int:
 def stage_flops(stage: Stage) -> int:
     """Returns the work of a stage for one row."""
     points = prod(a.extent for a in stage.order)
-    return points * sum(flops(c.body) + (c.how is not None and not _is_fused(c)) for c in stage.computes)
+    return points * sum(flops(c.body) + _step_flops(c) for c in stage.computes)
 
 
-def _is_fused(compute: Compute) -> bool:
-    """Returns whether a product is added up: one instruction does both."""
+def _step_flops(compute: Compute) -> int:
+    """Returns the work of taking one value into a reduction or scan; a product that is added up is one instruction."""
     match compute.how, compute.body:
+        case None, _:
+            return 0
         case Reduce(kind="sum"), Apply(op="mul"):
-            return True
+            return 0
+        case Reduce(kind="sumexp"), _:
+            return op_flops("exp") + _ONLINE_FLOPS
         case _:
-            return False
+            return 1

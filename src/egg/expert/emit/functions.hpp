@@ -230,6 +230,55 @@ INLINE inline bool lanes_all(bool (&a)[lanes]) {
   return held;
 }
 
+//: exp_negative
+// exp(x) for x <= 0, and NaN.
+INLINE inline float exp_negative(float x) { return exp_bounded(x < -87.5f ? -87.5f : x); }
+INLINE inline double exp_negative(double x) { return exp(x); }
+
+//: add_exponentials
+// Takes the values of [begin, end) into a running maximum and the sum of exponentials relative to it. The sum is scaled
+// once, and only where the maximum grows; while that is minus infinity, nothing is added.
+template <int64_t lanes, class T, class Value>
+INLINE inline void add_exponentials(T& top, double& total, int64_t begin, int64_t end, const Value& value) {
+  T highest[lanes];
+  fill(highest, lanes, top);
+  for_lanes<lanes>(begin, end, [&](int64_t i, int64_t lane) INLINE { highest[lane] = maximum(highest[lane], value(i)); });
+  const T grown = lanes_maximum(highest);
+  if (grown != top) total *= exp_negative(top - grown);
+  top = grown;
+  if (grown == -T(__builtin_inff())) return;
+  T part[lanes] = {};
+  for_lanes<lanes>(begin, end, [&](int64_t i, int64_t lane) INLINE { part[lane] += exp_negative(value(i) - grown); });
+  total += lanes_sum(part);
+}
+
+//: add_exponential
+// Takes one value in, without a branch: of the old sum and the new term, one keeps its scale.
+template <class T, class S>
+INLINE inline void add_exponential(T& top, S& total, T value) {
+  const T step = value - top, scale = exp_negative(-abs(step));
+  const S grown = step > 0 ? total * scale + S(1) : total + scale;
+  total = value == -T(__builtin_inff()) ? total : grown;
+  top = maximum(top, value);
+}
+
+//: join_exponentials
+// Takes another maximum, and a sum relative to that, into a running maximum and its sum.
+template <class T, class S>
+INLINE inline void join_exponentials(T& top, S& total, T other, double added) {
+  const T high = maximum(top, other);
+  const S joined = S(total * exp_negative(top - high) + added * exp_negative(other - high));
+  total = high == -T(__builtin_inff()) ? total : joined;
+  top = high;
+}
+
+//: exponentials
+// The sum of exponentials relative to a maximum; NaN where that is infinite, as infinity less infinity is.
+template <class T, class S>
+INLINE inline S exponentials(T top, S total) {
+  return isfinite(top) ? total : S(__builtin_nanf(""));
+}
+
 //: scan_sum
 // Replaces a block by its running sums from `run` on, and adds its total to `run`. Four neighbours are summed within a
 // vector, by adding it to itself shifted by one and then by two, so that only one addition in four waits for the last.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from egg.expert.emit.dtypes import HALF, converted, held_type
 from egg.expert.emit.indices import contiguous
 from egg.expert.emit.point import Place, Point, Scope, dtype_of
-from egg.expert.emit.reductions import accumulator_dtype, combination
+from egg.expert.emit.reductions import accumulator_dtype, combination, extreme_start
 from egg.expert.emit.text import Names, Text, identifier
 from egg.expert.index import Axis, axis_index
 from egg.expert.ir import Reduce
@@ -25,11 +25,22 @@ class Partial:
     """Its field of the thread's partial results."""
     kept: tuple[Axis, ...]
     """Axes that index the field."""
+    top: Place | None = None
+    """Of a `sumexp`, the field of the maximum that its sum is relative to."""
 
     @property
     def field(self) -> str:
         """Name of the field."""
         return self.place.variable.removeprefix("partial.")
+
+    @property
+    def starts(self) -> dict[str, tuple[str, str]]:
+        """C++ type and start of each field, by its name."""
+        if self.top is None:
+            return {self.field: (held_type(self.dtype), combination(self.how.kind, self.dtype).start)}
+        ctype, top = held_type(self.dtype), self.top.array.dtype
+        start = extreme_start(self.how.kind, top)
+        return {f"{self.field}_top": (held_type(top), start), self.field: (ctype, f"{ctype}(0)")}
 
     @property
     def dtype(self) -> str:
@@ -47,7 +58,11 @@ def partial_of(compute: Compute, kept: Sequence[Axis]) -> Partial:
     dtype = accumulator_dtype(how.kind, "float32" if operand in HALF else operand, True)
     shape = tuple(a.extent for a in kept)
     array = Array(compute.name, dtype, shape, contiguous(shape), "scratch")
-    return Partial(compute, how, Place(array, f"partial.{identifier(compute.name)}"), tuple(kept))
+    place = Place(array, f"partial.{identifier(compute.name)}")
+    if how.kind != "sumexp":
+        return Partial(compute, how, place, tuple(kept))
+    maximum = replace(array, dtype=accumulator_dtype(how.kind, operand, False))
+    return Partial(compute, how, place, tuple(kept), Place(maximum, f"{place.variable}_top"))
 
 
 def print_struct(text: Text, kernel_id: str, partials: Sequence[Partial]) -> None:
@@ -56,7 +71,7 @@ def print_struct(text: Text, kernel_id: str, partials: Sequence[Partial]) -> Non
     with text.block(f"struct alignas(64) {kernel_id}_partial", "};"):
         for partial in partials:
             size = f"[{partial.place.array.numel}]" if partial.kept else ""
-            text.line(f"{held_type(partial.dtype)} {partial.field}{size};")
+            text.line(*(f"{ctype} {field}{size};" for field, (ctype, _) in partial.starts.items()))
     text.line()
 
 
@@ -69,19 +84,19 @@ def print_memory(text: Text, kernel_id: str) -> None:
 def print_clear(text: Text, partials: Sequence[Partial]) -> None:
     """Adds the starts of the reductions."""
     for partial in partials:
-        start = combination(partial.how.kind, partial.dtype).start
-        _for_threads(text, 0, partial, f"partials[thread].{partial.field}", lambda to, start=start: f"{to} = {start};")
+        for field, (_, start) in partial.starts.items():
+            _for_threads(text, 0, partial, f"partials[thread].{field}", lambda to, start=start: f"{to} = {start};")
 
 
 def print_combine(text: Text, partials: Sequence[Partial]) -> None:
     """Adds the combination of all threads into the first one."""
     for partial in partials:
-        step = combination(partial.how.kind, partial.dtype).step
-        first = f"partials[0].{partial.field}"
-        value = f"partials[thread].{partial.field}"
-        if partial.kept:
-            first, value = f"{first}[i]", f"{value}[i]"
-        body = step.format(to=first, value=value)
+        at = "[i]" if partial.kept else ""
+        first, other = ([f"partials[{n}].{field}{at}" for field in partial.starts] for n in ("0", "thread"))
+        if partial.top is None:
+            body = combination(partial.how.kind, partial.dtype).step.format(to=first[0], value=other[0])
+        else:
+            body = f"egg::join_exponentials({', '.join((*first, *other))});"
         _for_threads(text, 1, partial, "", lambda _, body=body: body)
 
 
@@ -91,9 +106,12 @@ def print_end(
     """Adds the stores of the combined result; `axes` names the loop variables that are known here."""
     kept = [a for a in partial.kept if a.extent > 1 and a not in axes]
     known = {**axes, **{a: names.fresh(a.name) for a in kept}}
-    total = replace(partial.place, variable=f"partials[0].{partial.field}")
     point = Point(Scope(places, known, None), names)
-    value = point.element(total, tuple(axis_index(a) for a in partial.kept))
+    at = tuple(axis_index(a) for a in partial.kept)
+    fields = [replace(partial.place, variable=f"partials[0].{field}") for field in partial.starts]
+    value = ", ".join(point.element(field, at) for field in fields)
+    if partial.top is not None:
+        value = f"egg::exponentials({value})"
     compute = partial.compute
     for store in compute.stores:
         point.store(store, converted(value, partial.dtype, compute.dtype), compute.dtype)

@@ -12,6 +12,10 @@ FLOAT_STEPS = 128
 where many values are equal (a ReLU leaves zeros), so that each addition rounds the same way."""
 
 
+ONLINE_BLOCK = 32
+"""Points of each lane that a `sumexp` takes in at a time: they fit the first cache, and the sum is rarely scaled."""
+
+
 @dataclass(frozen=True)
 class Combination:
     """An associative combination: its start, one step, and the end over the lanes of a block."""
@@ -31,12 +35,12 @@ def accumulator_dtype(kind: ReduceKind | ScanKind, dtype: str, wide: bool) -> st
         return "bool"
     if dtype in HALF:
         dtype = "float32"
-    grows = kind in ("sum", "logsumexp")
+    grows = kind in ("sum", "logsumexp", "sumexp")
     return "float64" if wide and grows and dtype == "float32" else dtype
 
 
 def combination(kind: ReduceKind | ScanKind, dtype: str) -> Combination:
-    """Returns how values are combined into an accumulator of `dtype`. Raises ValueError for argmax and argmin."""
+    """Returns how values are combined into an accumulator of `dtype`. Raises ValueError for what keeps two numbers."""
     ctype = held_type(dtype)
     match kind:
         case "sum":
@@ -54,12 +58,12 @@ def combination(kind: ReduceKind | ScanKind, dtype: str) -> Combination:
         case "logsumexp":
             return Combination(dtype, _lowest(dtype), "{to} = egg::log_add_exp({to}, {value});", "egg::lanes_sum")
         case _:
-            raise ValueError(f"{kind} is not a combination of values; it keeps a position too")
+            raise ValueError(f"{kind} is not a combination of single values; it keeps two numbers")
 
 
-def extreme_start(kind: str, dtype: str) -> str:
-    """Returns the start of argmax or argmin."""
-    return _lowest(dtype) if kind == "argmax" else _highest(dtype)
+def extreme_start(kind: ReduceKind, dtype: str) -> str:
+    """Returns the start of the extreme value that argmax, argmin and sumexp keep."""
+    return _highest(dtype) if kind == "argmin" else _lowest(dtype)
 
 
 def _lowest(dtype: str) -> str:

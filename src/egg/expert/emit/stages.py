@@ -12,14 +12,17 @@ from egg.expert.emit.dtypes import HALF, converted, held_type
 from egg.expert.emit.indices import contiguous
 from egg.expert.emit.partials import Partial
 from egg.expert.emit.point import Hoisted, Place, Point, Scope, dtype_of
-from egg.expert.emit.reductions import FLOAT_STEPS, accumulator_dtype, combination, extreme_start
+from egg.expert.emit.reductions import FLOAT_STEPS, ONLINE_BLOCK, accumulator_dtype, combination, extreme_start
 from egg.expert.emit.text import Names, Text, identifier
 from egg.expert.emit.windows import window_start
 from egg.expert.index import Axis, Index, axis_index, flatten
 from egg.expert.ir import Reduce, Scan
 from egg.expert.loops import Array, Compute, Stage
+from egg.expert.work import flops
 
 _STACK_BYTES = 16 * 1024
+_READ_FLOPS = 2
+"""Work that may be done twice rather than kept in a block: a conversion, a scale."""
 _NAMED = re.compile(r"const (bool inside|int64_t \w+_index|\w+\* (__restrict )?\w+_at)")
 """Conditions, fetched indices and pointers that a stage declares ahead of its loops."""
 
@@ -58,12 +61,18 @@ class Accumulator:
     """Whether floats end in a double."""
     dtype: str
     name: str
-    """Stem of its variables: `_lanes`, `_at`, `_total`, and `_all` for the array over the kept loops."""
+    """Stem of its variables: `_lanes`, `_at`, `_total`, `_top`, `_block`, and `_all` for the array over the kept loops;
+    `_tops` and `_totals` are those arrays of a maximum and its sum."""
 
     @property
     def arg(self) -> bool:
         """Whether the position of the extreme element is the result."""
         return self.how.kind in ("argmax", "argmin")
+
+    @property
+    def online(self) -> bool:
+        """Whether a running maximum is kept beside the sum of exponentials relative to it."""
+        return self.how.kind == "sumexp"
 
     @property
     def operand(self) -> str:
@@ -92,6 +101,11 @@ class StagePrinter:
         self._accumulators = [
             self._accumulator(c) for c in stage.computes if _reduced(c) and _inner_axes(c, self._loops)
         ]
+        self._online = [a for a in self._accumulators if a.online and a.tail < len(self._loops)]
+        self._tops = {a.compute.name: o for o in self._online for a in self._accumulators if _is_top(a, o)}
+        alone = len(self._online) == 1 and len(stage.computes) == 1 + len(self._tops)
+        self._rereads = alone and flops(self._online[0].compute.body) <= _READ_FLOPS
+        self._block = ("", "")
         self._scans: dict[str, str] = {}
         self._window = None if self._frame.partials else window_start(stage, self._loops, self._accumulators)
 
@@ -150,16 +164,20 @@ class StagePrinter:
         totals = [a for a in self._accumulators if a.wide and a.tail < len(self._loops)]
         slot = self._names.fresh("lane")
         point = self._point(axis, slot)
+        name = self._axes[axis]
+        if self._online:
+            self._block = self._names.fresh(f"{name}_block"), self._names.fresh(f"{name}_end")
         self._body(point)
         self._text.line(*point.before.lines)
-        name = self._axes[axis]
         if scans:
             with self._text.block(self._for(axis, scans[0].reverse)):
                 self._flush(point, before=False)
             return
         begin, end = self._range(axis)
         lanes = self._lane_count()
-        if totals and axis.extent > FLOAT_STEPS * 8:
+        if self._online:
+            self._online_loop(point, totals, begin, end, name, slot)
+        elif totals and axis.extent > FLOAT_STEPS * 8:
             chunk = self._names.fresh(f"{name}_block")
             step = f"{FLOAT_STEPS} * {lanes}"
             head = f"for (int64_t {chunk} = {begin}; {chunk} < {end}; {chunk} += {step})"
@@ -167,6 +185,31 @@ class StagePrinter:
                 self._vector_loop(point, totals, chunk, f"egg::lesser({chunk} + {step}, {end})", name, slot)
         else:
             self._vector_loop(point, totals, begin, end, name, slot)
+
+    def _online_loop(
+        self, point: Point, totals: Sequence[Accumulator], begin: str, end: str, name: str, slot: str
+    ) -> None:
+        """Prints the loop in blocks: each is read twice, for its maximum and for its sum, the second time from caches.
+
+        What is more than a read is evaluated once and kept for both.
+        """
+        first, last = self._block
+        count = self._lane_count()
+        if not self._rereads:
+            for acc in self._online:
+                ctype = held_type(acc.operand)
+                self._text.line(f"alignas(64) {ctype} {acc.name}_block[{ONLINE_BLOCK} * {count}];")
+        step = f"{ONLINE_BLOCK} * {count}"
+        with self._text.block(f"for (int64_t {first} = {begin}; {first} < {end}; {first} += {step})"):
+            self._text.line(f"const int64_t {last} = egg::lesser({first} + {step}, {end});")
+            if not self._rereads:
+                self._vector_loop(point, totals, first, last, name, slot)
+            for acc in self._online:
+                lines = point.inside.lines if self._rereads else (f"return {acc.name}_block[{name} - {first}];",)
+                pair = f"{acc.name}_top, {acc.name}_total, {first}, {last}"
+                head = f"egg::add_exponentials<{count}>({pair}, [&](int64_t {name}) INLINE"
+                with self._text.block(head, "});"):
+                    self._text.line(*lines)
 
     def _vector_loop(
         self, point: Point, totals: Sequence[Accumulator], begin: str, end: str, name: str, slot: str
@@ -249,12 +292,24 @@ class StagePrinter:
         self._text.line(*(point.before.lines if before else ()), *point.inside.lines)
 
     def _accumulate(self, point: Point, compute: Compute) -> None:
+        if compute.name in self._tops:
+            return
         value = point.value(compute)
         if compute in self._crossing:
             self._combine_partial(point, compute, value)
             return
         acc = next(a for a in self._accumulators if a.compute is compute)
         vector = acc.tail < len(self._loops)
+        if acc.online:
+            if vector and self._rereads:
+                point.inside.line(f"return {value};")
+            elif vector:
+                at = f"{self._axes[self._loops[-1]]} - {self._block[0]}"
+                point.inside.line(f"{acc.name}_block[{at}] = {value};")
+            else:
+                tops, totals = self._element(point, acc, "_tops"), self._element(point, acc, "_totals")
+                point.inside.line(f"egg::add_exponential({tops}, {totals}, {value});")
+            return
         if acc.arg:
             position = point.index(_position(acc.how))
             best, at = (
@@ -290,7 +345,10 @@ class StagePrinter:
         per_lane = steps / 8 if tail < len(loops) else steps
         operand = dtype_of(compute.body)
         wide = how.kind == "sum" and operand in (*HALF, "float32") and per_lane > FLOAT_STEPS
-        dtype = accumulator_dtype(how.kind, operand, wide and tail == len(loops))
+        doubles = wide and tail == len(loops)
+        if how.kind == "sumexp":
+            doubles = tail < len(loops) or steps > FLOAT_STEPS
+        dtype = accumulator_dtype(how.kind, operand, doubles)
         return Accumulator(compute, how, first, tail, kept, wide, dtype, identifier(compute.name))
 
     def _runs_in_order(self, axis: Axis) -> bool:
@@ -301,14 +359,22 @@ class StagePrinter:
         for acc in self._accumulators:
             if acc.first == depth and acc.first < acc.tail:
                 self._open_array(acc)
-            if acc.tail == depth and acc.tail < len(self._loops):
-                if acc.wide:
+            if acc.tail == depth and acc.tail < len(self._loops) and acc.compute.name not in self._tops:
+                if acc.online:
+                    start = extreme_start(acc.how.kind, acc.operand)
+                    self._text.line(f"{held_type(acc.operand)} {acc.name}_top = {start};")
+                    self._text.line(f"double {acc.name}_total = 0;")
+                elif acc.wide:
                     self._text.line(f"double {acc.name}_total = 0;")
                 else:
                     self._declare_lanes(acc)
 
     def _open_array(self, acc: Accumulator) -> None:
         shape = tuple(a.extent for a in acc.kept if a != self._frame.columns)
+        if acc.online:
+            self._declare_array(f"{acc.name}_tops", acc.operand, shape, extreme_start(acc.how.kind, acc.operand))
+            self._declare_array(f"{acc.name}_totals", acc.dtype, shape, f"{held_type(acc.dtype)}(0)")
+            return
         start = extreme_start(acc.how.kind, acc.operand) if acc.arg else combination(acc.how.kind, acc.dtype).start
         self._declare_array(f"{acc.name}_all", acc.operand if acc.arg else acc.dtype, shape, start)
         if acc.arg:
@@ -348,15 +414,26 @@ class StagePrinter:
 
     def _close_lanes(self, acc: Accumulator) -> None:
         """Combines the lanes; the value goes to its stores, or into the array of the kept loops."""
+        point = self._point(None, "0")
+        if acc.online:
+            top, total = f"{acc.name}_top", f"{acc.name}_total"
+            if acc.first < acc.tail:
+                tops, totals = self._element(point, acc, "_tops"), self._element(point, acc, "_totals")
+                point.inside.line(f"egg::join_exponentials({tops}, {totals}, {top}, {total});")
+            else:
+                self._finish_online(point, acc, top, total)
+            self._flush(point)
+            return
         lane_dtype = acc.operand if acc.arg else accumulator_dtype(acc.how.kind, acc.operand, False)
         if acc.arg:
             end = f"egg::lanes_{'largest' if acc.how.kind == 'argmax' else 'smallest'}"
             value, dtype = f"{end}({acc.name}_lanes, {acc.name}_at)", "int64"
+        elif acc.compute.name in self._tops:
+            value, dtype = f"{self._tops[acc.compute.name].name}_top", lane_dtype
         elif acc.wide:
             value, dtype = f"{acc.name}_total", "float64"
         else:
             value, dtype = f"{combination(acc.how.kind, lane_dtype).lanes}({acc.name}_lanes)", lane_dtype
-        point = self._point(None, "0")
         if acc.first < acc.tail:
             if acc.arg:
                 raise ValueError(f"{acc.compute.name}: {acc.how.kind} over loops around a kept one is not printed")
@@ -371,7 +448,11 @@ class StagePrinter:
         lane = acc.kept[-1] if acc.kept else None
         slot = self._names.fresh("lane") if lane else "0"
         point = self._point(lane, slot)
-        self._finish_kept(point, acc)
+        if acc.online:
+            tops, totals = self._element(point, acc, "_tops"), self._element(point, acc, "_totals")
+            self._finish_online(point, acc, tops, totals)
+        else:
+            self._finish_kept(point, acc)
         self._nest(acc.kept, point, slot)
 
     def _finish_kept(self, point: Point, acc: Accumulator) -> None:
@@ -399,9 +480,20 @@ class StagePrinter:
         for store in compute.stores:
             point.store(store, converted(value, dtype, target), target)
 
+    def _finish_online(self, point: Point, acc: Accumulator, top: str, total: str) -> None:
+        """Sends a maximum and the sum relative to it on as one value, or into the partial result of the thread."""
+        partial = self._frame.partials.get(acc.compute.name)
+        if partial is None:
+            self._finish(point, acc.compute, f"egg::exponentials({top}, {total})", acc.dtype)
+        else:
+            point.inside.line(f"egg::join_exponentials({', '.join(_pair(point, partial))}, {top}, {total});")
+
     def _combine_partial(self, point: Point, compute: Compute, value: str, dtype: str | None = None) -> None:
         partial = self._frame.partials[compute.name]
         place = partial.place
+        if partial.top is not None:
+            point.inside.line(f"egg::add_exponential({', '.join(_pair(point, partial))}, {value});")
+            return
         target = point.element(place, tuple(axis_index(a) for a in partial.kept))
         value = converted(value, dtype or dtype_of(compute.body), place.array.dtype)
         point.inside.line(combination(partial.how.kind, place.array.dtype).step.format(to=target, value=value))
@@ -454,6 +546,18 @@ def declare_local(text: Text, place: Place) -> None:
 def position_dtype(how: Reduce) -> str:
     """Returns the integer that holds a position over the reduced axes while it is searched for."""
     return "int32" if prod(a.extent for a in how.axes) < 2**31 else "int64"
+
+
+def _is_top(acc: Accumulator, online: Accumulator) -> bool:
+    """Returns whether the maximum that `online` keeps is the whole of another reduction."""
+    return acc.how.kind == "max" and acc.how.axes == online.how.axes and acc.compute.body == online.compute.body
+
+
+def _pair(point: Point, partial: Partial) -> tuple[str, str]:
+    """Returns the maximum and the sum relative to it in the partial result of a thread."""
+    assert partial.top is not None
+    at = tuple(axis_index(a) for a in partial.kept)
+    return point.element(partial.top, at), point.element(partial.place, at)
 
 
 def _reduced(compute: Compute) -> bool:

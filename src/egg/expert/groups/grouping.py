@@ -19,6 +19,8 @@ class Grouping:
     """Along which kind of loop a kernel vectorises; what is impossible falls back to the other."""
     mapping: Literal["auto", "rows", "inner"] = "auto"
     """What runs in parallel."""
+    online: bool = False
+    """Whether a softmax finds its sum of exponentials in the same pass as the maximum that they are relative to."""
     in_place: Literal["auto", "never"] = "auto"
     """Whether a kernel writes over a library result that nothing else reads."""
     keep: Literal["auto", "keep", "recompute"] = "auto"

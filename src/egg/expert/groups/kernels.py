@@ -45,7 +45,9 @@ class Context:
 
 def kernel_of(group: Group, number: int, written: frozenset[str], context: Context) -> Kernel:
     """Returns the kernel of a group; `written` names the values that have to reach memory."""
-    group = open_rows(without_repeats(aligned(group), written))
+    group = without_repeats(aligned(group), written)
+    if context.choice.mapping != "inner":
+        group = open_rows(group)
     if context.choice.keep != "recompute":
         group = with_shared_parts(group, context.scratch_limit_bytes)
     staged = Stager(group, written, context.choice.keep, context.scratch_limit_bytes).run()

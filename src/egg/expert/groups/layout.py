@@ -13,6 +13,7 @@ from egg.expert.groups.partition import Partition
 from egg.expert.groups.stages import dense
 from egg.expert.ir import Define, Library, Program, Statement
 from egg.expert.loops import Array, Layout, Native, Step
+from egg.expert.online import online
 from egg.expert.templates import template_of
 from egg.schema.device import Device
 from egg.schema.graph import TensorSpec, node_refs, tree_refs
@@ -25,6 +26,8 @@ def group(program: Program, choice: Grouping, device: Device) -> Layout:
     their own results.
     """
     statements = _with_loops(program, choice)
+    if choice.online:
+        statements = online(statements)
     libraries = [s for s in statements if isinstance(s, Library)]
     returned = frozenset((*tree_refs(program.returns), *(m.value for m in program.mutations)))
     calls = frozenset(name for call in libraries for name in node_refs(call.node))

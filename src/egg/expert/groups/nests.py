@@ -22,7 +22,7 @@ from egg.expert.index import (
     flatten,
     modulo,
 )  # fmt: skip
-from egg.expert.ir import Cast, Constant, Define, Expr, Guard, Load, Position, Reduce, Scan, substitute, walk
+from egg.expert.ir import Apply, Cast, Constant, Define, Expr, Guard, Load, Position, Reduce, Scan, substitute, walk
 
 
 @dataclass(frozen=True)
@@ -222,6 +222,8 @@ def _of_one(define: Define, body: Expr, how: Reduce) -> Expr:
     """Returns what the reduction of a single element gives."""
     if how.kind in ("argmax", "argmin"):
         return Constant(0, define.dtype)
+    if how.kind == "sumexp":
+        body = Apply("exp", (Apply("sub", (body, body), body.dtype),), body.dtype)
     return _cast(body, define.dtype)
 
 
