@@ -216,7 +216,20 @@ def test_a_float64_result_may_round_where_float32_adds_up_in_float64() -> None:
     rounded = value * (1 + 30 * torch.finfo(torch.float64).eps)
     assert _passes(rounded, expected)
     assert not _passes(rounded, replace(expected, factor=1.0))
-    assert not _passes(value.float().double() * (1 + 1e-12), expected)
+    assert not _passes(value * (1 + 1e-10), expected)
+
+
+def test_the_own_error_of_a_float64_reference_is_not_held_against_a_candidate() -> None:
+    class Normalised(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return (x - x.mean()) / x.std()
+
+    x = torch.randn(800, generator=torch.Generator().manual_seed(0)).double() - 8
+    value = Normalised()(x)
+    expected = Oracle(Normalised).judge(((x,), {}), {}, 0, {"output": value})["output"]
+    shift = 40 * 8 * torch.finfo(torch.float64).eps
+    assert _passes(value + shift, expected)
+    assert not _passes(value + 1e-9, expected)
 
 
 def _passes(value: torch.Tensor, expected: Expected) -> bool:

@@ -103,15 +103,17 @@ def _from_gold(value: torch.Tensor, gold: Any, computed: torch.dtype, reach: flo
 def _from_twin(value: torch.Tensor, twin: Any, rounded: Any, reach: float) -> Expected:
     """Returns what is right where the float64 `value` is its own oracle.
 
-    A float32 operator that adds up in float64 errs less than its scaled error would be in float64. So the floor is
-    always that of a result without an oracle, which no narrower dtype comes near.
+    A float32 twin that adds up in float64 errs less than its scaled error is in float64, so the floor is wide.
     """
     error = torch.zeros_like(value)
     if isinstance(twin, torch.Tensor) and isinstance(rounded, torch.Tensor) and twin.shape == value.shape:
         found = twin.to(value.dtype) - rounded.to(value.dtype)
         if _plausible(found, rounded, torch.float32, reach):
             error = found * tolerance.FLOAT64_FROM_FLOAT32
-    return Expected(value, value, error, factor=tolerance.NO_ORACLE_FACTOR)
+    finite = value[value.isfinite()].abs()
+    largest = finite.max().item() if finite.numel() else 0.0
+    least = tolerance.FLOAT64_FACTOR * torch.finfo(value.dtype).eps * largest
+    return Expected(value, value, error, factor=tolerance.FLOAT64_FACTOR, error_max=least)
 
 
 def _no_less_error(expected: Expected, twin: Expected) -> Expected:

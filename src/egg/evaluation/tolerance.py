@@ -26,7 +26,14 @@ SMALL_ELEMENTS = 64
 SMALL_FACTOR = 2.0
 
 NO_ORACLE_FACTOR = 64.0
-"""Times eps: what stands for the reference's error where it can't be run in a wider dtype, as no float64 one can."""
+"""Times eps: what stands for the reference's error where it can't be run in float64."""
+
+FLOAT64_FACTOR = 256.0
+"""Times eps, and the largest value: the least error to assume of a float64 reference, which is its own oracle.
+
+A float32 sum that is added up in float64 does not show what a float64 sum errs. A serial sum of equal terms, for one,
+leaves a mean off by tens of eps, and a value that is normalised by it by hundreds. Float32 is far worse still.
+"""
 
 FLOAT64_FROM_FLOAT32 = 2.0**-29
 """eps(float64) / eps(float32): scales the error of a float32 twin to that of a float64 reference."""
