@@ -10,8 +10,9 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from tests.expert.interpret import interpret
 from tests.expert.lower.checks import EPSILON
-from tests.expert.random_graphs import RandomGraph, operators_of, random_graphs
-from tests.expert.run_graph import graph_for, values_for
+from tests.expert.random_graphs import RandomGraph, Steps, operators_of, random_graphs
+from tests.expert.random_operators import Drawn
+from tests.expert.run_graph import graph_for, is_true, values_for
 from torch import Tensor
 
 from egg.expert.lower import lower
@@ -77,3 +78,15 @@ def test_programs_are_as_exact_as_pytorch(drawn: RandomGraph) -> None:
 @given(random_graphs())
 def test_many_programs_are_as_exact_as_pytorch(drawn: RandomGraph) -> None:
     check_program(drawn)
+
+
+def test_a_graph_that_says_other_than_torch_computes_is_not_true() -> None:
+    drawn = RandomGraph(Steps(), (torch.ones(1),), "")
+    drawn.module.add("s0", Drawn(lambda x: torch.linalg.vector_norm(x, dim=-1), ("a0",)))
+    graph = graph_for(drawn.module, *drawn.args)
+    values = values_for(graph, drawn.module, *drawn.args)
+    (node,) = graph.nodes
+    assert node.outputs[0].spec is not None
+    for said, true in (({"shape": ()}, True), ({"shape": (1,)}, False), ({"dtype": "float64"}, False)):
+        value = node.outputs[0].updated(spec=node.outputs[0].spec.updated(**said))
+        assert is_true(graph.updated(nodes=(node.updated(outputs=(value,)),)), values) is true
