@@ -133,7 +133,7 @@ def random_structure(random: Random, graphs: Sequence[Graph]) -> tuple[str, ...]
     chosen.append(random.choice(list(LEVELS)))
     if random.random() < 0.7 and any(loop_products(graph) for graph in design.graphs):
         chosen.append(LOOPS)
-    chosen += [move for move in (SPLIT, ONLINE) if random.random() < 0.25]
+    chosen += [move for move, share in ((SPLIT, 0.25), (ONLINE, 0.7)) if random.random() < share]
     for move in SWITCHES:
         if random.random() < 0.5:
             chosen.append(f"{move}={random.choice(switch_values(move)[1:])}")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.expert.candidates import DEVICE
+from tests.expert.candidates import DEVICE, analyses_of, author, task_of, written
 from tests.expert.generated import Case, build, case_of, faults
 from tests.expert.interpret import interpret
 from tests.expert.run_graph import graph_for, values_for
@@ -152,7 +152,7 @@ def test_every_form_is_as_exact_as_pytorch(tmp_path: Path) -> None:
     modules = build(made, tmp_path / "online", "-O1")
     for case, module in zip(made, modules, strict=True):
         half = case.dtype in ("bfloat16", "float16")
-        assert "sumexp" in case.candidate.source or half, str(case)
+        assert "egg::add_exponential" in case.candidate.source or half, str(case)
         if all(bool(a.isfinite().all()) for a in case.graph.args):
             assert not list(faults(case, module)), str(case)
             continue
@@ -166,6 +166,16 @@ def test_every_form_is_as_exact_as_pytorch(tmp_path: Path) -> None:
         )
         assert torch.equal(got.isnan(), eager.isnan()), str(case)
         assert torch.equal(got.isinf(), eager.isinf()), str(case)
+
+
+@pytest.mark.parametrize(("operator", "offered"), [("softmax", True), ("logsumexp", True), ("cumsum", False)])
+def test_it_is_offered_where_there_is_such_a_pair(operator: str, offered: bool, tmp_path: Path) -> None:
+    text = f"class Model(nn.Module):\n    def forward(self, x):\n        return x.{operator}(-1)\n\n\n"
+    task = task_of(tmp_path, f"{text}def get_inputs():\n    return [torch.randn(4, 9)]\n")
+    options = author().options(task, analyses_of(task), written(task, "fuse.rows"))
+    found = [o for o in options if o.id == ONLINE]
+    assert len(found) == offered
+    assert all(o.principle_id == "online-softmax" for o in found)
 
 
 def gain(function: Function, *shape: int) -> float:
