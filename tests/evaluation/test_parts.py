@@ -219,6 +219,18 @@ def test_a_float64_result_may_round_where_float32_adds_up_in_float64() -> None:
     assert not _passes(value * (1 + 1e-10), expected)
 
 
+def test_a_float64_result_of_a_cast_to_float32_may_err_as_float32_does() -> None:
+    class Narrowed(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * x.float().tanh()
+
+    x = torch.randn(800, generator=torch.Generator().manual_seed(0)).double()
+    expected = Oracle(Narrowed).judge(((x,), {}), {}, 0, {"output": Narrowed()(x)})["output"]
+    assert _passes(x * x.float().double().tanh().float(), expected)
+    assert not _passes(x * x.half().double().tanh(), expected)
+    assert not _passes((x * x.tanh()).bfloat16().double(), expected)
+
+
 def test_the_own_error_of_a_float64_reference_is_not_held_against_a_candidate() -> None:
     class Normalised(torch.nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:

@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from egg.evaluation import tolerance
 from egg.evaluation.calls import call_seeded
@@ -24,6 +26,8 @@ class Oracle:
     def __init__(self, build: Callable[[], nn.Module]) -> None:
         self._build = build
         self._modules: dict[torch.dtype, nn.Module] = {}
+        self._narrows = False
+        """Whether a cast in the reference makes its float64 run compute in a narrower type."""
 
     def judge(self, call: Call, state: dict[str, torch.Tensor], seed: int, leaves: Leaves) -> dict[str, Expected]:
         """Returns, for each leaf that the reference gave, the oracle's value and the reference's own error.
@@ -53,7 +57,9 @@ class Oracle:
             elif name not in wide:
                 expected[name] = _from_gold(value, (gold or {}).get(name), value.dtype, reach)
             else:
-                expected[name] = _from_twin(value, (twin or {}).get(name), (rounded or {}).get(name), reach)
+                expected[name] = _from_twin(
+                    value, (twin or {}).get(name), (rounded or {}).get(name), reach, self._narrows
+                )
                 if narrowest is not torch.float64:
                     found = _from_gold(value, (gold or {}).get(name), narrowest, reach)
                     expected[name] = _no_less_error(found, expected[name])
@@ -69,10 +75,11 @@ class Oracle:
             module = self._module(dtype)
             module.load_state_dict(state)
             args, kwargs = map_tensors(call, cast)
-            with torch.no_grad():
+            with torch.no_grad(), _Watch() as watch:
                 output = call_seeded(seed, module, *args, **kwargs)
         except Exception:  # a dtype written into forward, or an operator without a float64 form
             return None
+        self._narrows |= dtype is torch.float64 and watch.narrows
         inputs = {f"input {k}": v for k, v in (*walk(args, "args"), *walk(kwargs, "kwargs"))}
         after = {f"buffer {k}": v.detach().clone() for k, v in module.state_dict().items()}
         return {**dict(walk(output, "output")), **inputs, **after}
@@ -82,6 +89,23 @@ class Oracle:
             module = self._build()
             self._modules[dtype] = module.float() if dtype is torch.float32 else module
         return self._modules[dtype]
+
+
+class _Watch(TorchDispatchMode):
+    """Sees whether an operator rounds float64 to a narrower floating type."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.narrows = False
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        self.narrows |= torch.float64 in _dtypes(args) and bool(_dtypes(result) - {torch.float64})
+        return result
+
+
+def _dtypes(tree: Any) -> set[torch.dtype]:
+    return {x.dtype for x in tree_leaves(tree) if isinstance(x, torch.Tensor) and x.is_floating_point()}
 
 
 def _from_gold(value: torch.Tensor, gold: Any, computed: torch.dtype, reach: float) -> Expected:
@@ -100,10 +124,11 @@ def _from_gold(value: torch.Tensor, gold: Any, computed: torch.dtype, reach: flo
     return Expected(value, own, torch.zeros_like(own), factor=tolerance.NO_ORACLE_FACTOR)
 
 
-def _from_twin(value: torch.Tensor, twin: Any, rounded: Any, reach: float) -> Expected:
+def _from_twin(value: torch.Tensor, twin: Any, rounded: Any, reach: float, narrows: bool) -> Expected:
     """Returns what is right where the float64 `value` is its own oracle.
 
-    A float32 twin that adds up in float64 errs less than its scaled error is in float64, so the floor is wide.
+    A float32 twin that adds up in float64 errs less than its scaled error is in float64, so the floor is wide; where
+    a cast `narrows` what the reference computes, it is that of float32.
     """
     error = torch.zeros_like(value)
     if isinstance(twin, torch.Tensor) and isinstance(rounded, torch.Tensor) and twin.shape == value.shape:
@@ -112,8 +137,9 @@ def _from_twin(value: torch.Tensor, twin: Any, rounded: Any, reach: float) -> Ex
             error = found * tolerance.FLOAT64_FROM_FLOAT32
     finite = value[value.isfinite()].abs()
     largest = finite.max().item() if finite.numel() else 0.0
-    least = tolerance.FLOAT64_FACTOR * torch.finfo(value.dtype).eps * largest
-    return Expected(value, value, error, factor=tolerance.FLOAT64_FACTOR, error_max=least)
+    unit = torch.finfo(value.dtype).eps
+    factor = tolerance.NO_ORACLE_FACTOR * torch.finfo(torch.float32).eps / unit if narrows else tolerance.FLOAT64_FACTOR
+    return Expected(value, value, error, factor=factor, error_max=factor * unit * largest)
 
 
 def _no_less_error(expected: Expected, twin: Expected) -> Expected:
