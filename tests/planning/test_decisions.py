@@ -173,8 +173,8 @@ def test_a_step_and_its_repairs_count_once() -> None:
 
 def test_the_budget_keeps_seconds_for_the_finals() -> None:
     state = with_config(make_state(REFERENCE, A, B, C), budget_s=30.0)
-    assert budget.reserve_s(state) == pytest.approx(4 * 3.0 * 1.0)
-    assert budget.left_s(state) == pytest.approx(30 - 12 - 4)
+    assert budget.reserve_s(state) == pytest.approx(2 * 3.0 * 1.0)
+    assert budget.left_s(state) == pytest.approx(30 - 6 - 4)
     assert not budget.is_spent(with_config(make_state(REFERENCE, *[A] * 16), budget_s=30.0))
     assert budget.is_spent(with_config(make_state(REFERENCE, *[A] * 17), budget_s=30.0))
     assert budget.reserve_s(with_config(state, budget_s=6.0)) == pytest.approx(3.0)
@@ -229,12 +229,19 @@ def test_what_passed_the_reference_a_repetition_and_a_spent_budget_are_not_repai
     assert repair_plan(with_config(make_state(REFERENCE, failed), budget_attempts=2)) is None
 
 
-def test_finalists_are_the_three_fastest_that_beat_the_reference_and_the_reference() -> None:
-    slow, fast = structured("s", 0.9, 4, "kept"), structured("f", 3.0, 5, "accepted")
-    state = make_state(REFERENCE, A, B, C, slow, fast, fast)
-    names = [fast.candidate.id, A.candidate.id, B.candidate.id, REFERENCE.candidate.id]
-    assert finalists(state) == tuple(names)
+def test_finalists_are_the_fastest_near_the_best_that_beat_the_reference_and_the_reference() -> None:
+    slow, best = structured("s", 0.9, 4, "kept"), structured("f", 1.6, 5, "accepted")
+    names = [best.candidate.id, A.candidate.id, B.candidate.id, REFERENCE.candidate.id]
+    assert finalists(make_state(REFERENCE, A, B, C, slow, best, best, *[C] * 3)) == tuple(names)
+    far = structured("far", 3.0, 6, "accepted")
+    assert finalists(make_state(REFERENCE, A, B, *[far] * 7)) == (far.candidate.id, REFERENCE.candidate.id)
     assert finalists(make_state(REFERENCE, slow)) == (REFERENCE.candidate.id,)
+
+
+@pytest.mark.parametrize(("steps", "most"), [(1, 1), (3, 1), (6, 2), (9, 3), (40, 3)])
+def test_a_short_search_has_few_finalists(steps: int, most: int) -> None:
+    near = [structured(f"n{i}", 1.5, i) for i in range(steps)]
+    assert len(finalists(make_state(REFERENCE, *near))) == most + 1
 
 
 def measured(attempt: Attempt, speedup: float | None, spread: float = 0.01) -> object:

@@ -7,7 +7,9 @@ from statistics import median
 from egg.schema.run import RunState
 
 FINALISTS = 3
-"""Candidates besides the reference that are measured again."""
+"""Candidates besides the reference that are measured again, at the most."""
+STEPS_EACH = 3
+"""So many steps were tried for each of them: a short search ends with a short final."""
 FINAL_COST = 3.0
 """A final measurement, in fresh processes and with more calls, takes this many times as long as one of the search."""
 RESERVE_SHARE_MAX = 0.5
@@ -27,13 +29,18 @@ def searched(state: RunState) -> RunState:
     )
 
 
+def finalists_most(state: RunState) -> int:
+    """Returns how many candidates besides the reference are measured again, at the most."""
+    return min(FINALISTS, max((len(state.attempts) - 1) // STEPS_EACH, 1))
+
+
 def reserve_s(state: RunState) -> float:
     """Returns the seconds to keep for the final measurements; 0 without a budget."""
     budget_s = state.started.config.budget_s
     walls = [a.evaluation.wall_s for a in state.attempts if a.effect is not None]
     if budget_s is None or not walls:
         return 0.0
-    finals = min(len(walls), FINALISTS + 1)
+    finals = min(len(walls), finalists_most(state) + 1)
     before_s = state.spent_s - _attempts_s(state)
     return min(finals * FINAL_COST * median(walls), max(RESERVE_SHARE_MAX * (budget_s - before_s), 0.0))
 

@@ -7,13 +7,18 @@ from egg.planning.acceptance import noise_floor
 from egg.schema.evaluation import Status
 from egg.schema.run import FinalMeasured, Outcome, RunState
 
+NEAR = 0.85
+"""Below this share of the best speedup of the search, nobody overtakes in the finals."""
+
 
 def finalists(state: RunState) -> tuple[str, ...]:
     """Returns the ids of the fastest candidates that beat the reference in the search, then the reference."""
     reference = state.attempts[0].candidate.id
-    fastest = sorted((a for a in state.attempts[1:] if (a.effect or 0.0) > 1), key=lambda a: -(a.effect or 0.0))
+    best = max((a.effect or 0.0 for a in state.attempts[1:]), default=0.0)
+    near = [a for a in state.attempts[1:] if (a.effect or 0.0) > max(1.0, NEAR * best)]
+    fastest = sorted(near, key=lambda a: -(a.effect or 0.0))
     names = dict.fromkeys(a.candidate.id for a in fastest if a.candidate.id != reference)
-    return (*list(names)[: budget.FINALISTS], reference)
+    return (*list(names)[: budget.finalists_most(state)], reference)
 
 
 def outcome(state: RunState, interrupted: bool) -> Outcome:
