@@ -119,11 +119,16 @@ def _optimized(name: str, source: str, budget: str, scratch: Path, root: Path, c
         error = (done.stderr.strip().splitlines() or ["no output"])[-1]
         return {"task": name, "correct": False, "exit_status": done.returncode, "error": error}
     result = json.loads(done.stdout.splitlines()[-1])
-    return {**rows.row(name, result["result"]), "failed_attempts": result["failed_attempts"]}
+    return {
+        **rows.row(name, result["result"]),
+        "device": rows.processor(),
+        "torch": result["result"]["environment"]["torch"],
+        "steps": result["steps"],
+    }
 
 
 def _result(path: Path, budget: str) -> dict[str, Any]:
-    """Returns the content of result.json of a run with eager as its one baseline, and the attempts that failed."""
+    """Returns the content of result.json of a run with eager as its one baseline, and what came of each step."""
     from egg import compose
     from egg.reports.result import result
     from egg.request import Request, parse_budget
@@ -132,12 +137,16 @@ def _result(path: Path, budget: str) -> dict[str, Any]:
     request = Request(budget_s=seconds, budget_attempts=attempts, ladder=("eager",))
     with tempfile.TemporaryDirectory(prefix="egg-run-") as out:
         state = compose.start(compose.find_task(str(path)), Path(out) / "run", request)
-    failed = [
-        {"option": a.plan.option_id, "status": str(a.evaluation.status), "message": a.evaluation.failure.message[-500:]}
-        for a in state.attempts
-        if a.evaluation.failure is not None
+    steps = [
+        {
+            "option": a.plan.option_id,
+            "status": str(a.evaluation.status),
+            "speedup": a.effect,
+            "message": a.evaluation.failure.message[-500:] if a.evaluation.failure else None,
+        }
+        for a in state.attempts[1:]
     ]
-    return {"result": result(state), "failed_attempts": failed}
+    return {"result": result(state), "steps": steps}
 
 
 if __name__ == "__main__":
