@@ -2,7 +2,9 @@
 
     python benchmarks/readme.py [--check]
 
-`results/demo.txt` is what `make demo` printed; `results/cpu_examples.json` comes from `benchmarks/cpu_examples.py`.
+`results/demo.txt` is what `make demo` printed; `results/cpu_examples.json` comes from `benchmarks/cpu_examples.py`,
+`results/kernelbench_cpu.json` from `benchmarks/kernelbench_cpu.py`, `results/generated_code_property.json` from
+`tests/expert/run_property.py`.
 With `--check` nothing is written, and the exit status is 1 where README.md differs.
 """
 
@@ -19,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def filled(readme: str, results: Path) -> str:
     """Returns the README with the parts between its markers rendered from `results`."""
-    for name, render in (("demo", _demo), ("examples", _examples)):
+    for name, render in (("demo", _demo), ("examples", _examples), ("breadth", _breadth)):
         before, opened, rest = readme.partition(f"<!-- {name} -->\n")
         _, closed, after = rest.partition(f"<!-- /{name} -->")
         if not closed:
@@ -47,7 +49,7 @@ def _examples(results: Path) -> str:
         f"{total['geometric_mean_over_best']:.2f}x over the best of eager and `torch.compile`. Made by "
         f"`{content['command']}`; every row with its interval is in `results/cpu_examples.json`.",
         "",
-        "| task | eager ms | torch.compile ms | EGG ms | over eager | over the best |",
+        "| task | eager ms | EGG ms | over eager | over torch.compile | over the best |",
         "| --- | ---: | ---: | ---: | ---: | ---: |",
         *(_row(row) for row in content["tasks"]),
         "",
@@ -56,17 +58,42 @@ def _examples(results: Path) -> str:
     return "\n".join(lines)
 
 
+def _breadth(results: Path) -> str:
+    lines: list[str] = []
+    if (path := results / "kernelbench_cpu.json").exists():
+        content = json.loads(path.read_text())
+        total = content["summary"]
+        devices = " and ".join(sorted({row["device"] for row in content["tasks"]}))
+        lines.append(
+            f"- KernelBench levels 1 and 2, cut to fit two cores ({devices}; {content['date']}): {total['correct']} of "
+            f"{total['tasks']} correct, {total['crashed']} crashed, {total['faster']} faster than eager, the others "
+            f"left as they were; geometric mean {total['geometric_mean_over_eager']:.2f}x. Rows in "
+            f"`results/kernelbench_cpu.json`."
+        )
+    if (path := results / "generated_code_property.json").exists():
+        content = json.loads(path.read_text())
+        lines.append(
+            f"- {content['graphs']:,} random graphs over {len(content['operators'])} operators in four dtypes "
+            f"({content['date']}, torch {content['versions']['torch']}): {len(content['failures'])} wrong. Counts in "
+            f"`results/generated_code_property.json`."
+        )
+    return "\n" + "\n".join(lines) + "\n\n" if lines else ""
+
+
 def _row(row: dict[str, Any]) -> str:
     if not row["correct"]:
         return f"| {row['task']} | | | no verified result | | |"
-    baselines = row["baselines"]
-    times = [baselines.get("eager"), baselines.get("torch.compile"), row["candidate_ms"]]
-    speedups = [row["speedup_over_eager"], row["speedup_over_best"]]
+    kept = row["winner_is_reference"]
     cells = [
-        *("–" if t is None else f"{t:.3f}" for t in times),
-        *("–" if s is None else f"{s['value']:.2f}x" for s in speedups),
+        f"{row['baselines']['eager']:.3f}",
+        "the same code" if kept else f"{row['candidate_ms']:.3f}",
+        *(_times(row[f"speedup_over_{name}"]) for name in ("eager", "compile", "best")),
     ]
     return f"| {row['task']} | " + " | ".join(cells) + " |"
+
+
+def _times(speedup: dict[str, Any] | None) -> str:
+    return "–" if speedup is None else f"{speedup['value']:.2f}x"
 
 
 def main() -> int:

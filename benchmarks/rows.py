@@ -49,6 +49,7 @@ def row(name: str, result: dict[str, Any]) -> dict[str, Any]:
         "candidate_ms": result["candidate_ms"],
         "baselines": {k: v["median_ms"] for k, v in result["baselines"].items()},
         "speedup_over_eager": speedup.get("eager"),
+        "speedup_over_compile": speedup.get("torch.compile"),
         "speedup_over_best": speedup.get("over_best"),
         "floor_ms": result["floor_ms"],
         "attempts": result["attempts"],

@@ -129,9 +129,11 @@ def line(state: RunState, event: Event) -> str:
         case BaselineMeasured(baseline=rung):
             return f"baseline {rung.name}: {figures.ms(sum(rung.median_ms.values()))}"
         case AttemptFinished(attempt=attempt):
-            what = f"attempt {attempt.plan.index}, {attempt.plan.stage}, {title_of(attempt)}: {attempt.verdict}"
+            took = f"{attempt.plan.index:2}  {attempt.plan.stage:9}  {title_of(attempt):30}"
+            if attempt.verdict == "failed":
+                return f"attempt {took} failed: {attempt.reason}"
             best = best_so_far(summarise(state))
-            return f"{what}, {figures.ratio(attempt.effect)} over eager ({attempt.reason}); best so far {best}"
+            return f"attempt {took} {figures.ratio(attempt.effect):>6}  {attempt.verdict:8}  best so far {best}"
         case FinalMeasured(evaluation=evaluation):
             shown = figures.interval(speedup_of(evaluation))
             return f"final measurement of {event.candidate_id}: {evaluation.status}, {shown} over eager"
