@@ -56,16 +56,21 @@ class Crew:
         desk = ReferenceDesk(self._start("reference", builds, fresh, None), self.limits)
         folder = self.exchange()
         try:
+            desk.worker.ready()
             answer = desk.ask("load", task=self.task.model_dump_json(), folder=str(folder))
         except BaseException:
             self.dismiss(desk.worker)
             raise
         return Engaged(desk, answer["init"], answer["seed"], folder, answer["described"])
 
-    def engage_candidate(self, candidate_id: str, fresh: bool, left_s: Callable[[], float]) -> CandidateDesk:
-        """Returns a candidate worker that knows nothing yet. Raises SandboxError."""
+    def call_candidate(self, candidate_id: str, fresh: bool) -> Worker:
+        """Returns a candidate worker that is starting, which takes a while where it is fresh. Raises SandboxError."""
         memory = int(self.limits.memory_share * psutil.virtual_memory().total)
-        worker = self._start("candidate", self.builds(candidate_id), fresh, memory)
+        return self._start("candidate", self.builds(candidate_id), fresh, memory)
+
+    def engage_candidate(self, worker: Worker, left_s: Callable[[], float]) -> CandidateDesk:
+        """Returns the desk of a candidate worker that knows nothing yet. Raises SandboxError."""
+        worker.ready()
         return CandidateDesk(worker, self.limits, left_s)
 
     def dismiss(self, worker: Worker) -> None:

@@ -17,7 +17,7 @@ from egg.errors import SandboxError, UsageError
 from egg.evaluation import tolerance
 from egg.evaluation.baselines import Ladder
 from egg.evaluation.crew import Crew, Engaged
-from egg.evaluation.desk import CandidateFailed, ReferenceLost
+from egg.evaluation.desk import CandidateDesk, CandidateFailed, ReferenceLost
 from egg.evaluation.environment import KEPT_HEAP_BYTES, SPIN_COUNT
 from egg.evaluation.examination import Entropy, Examination, Setting
 from egg.evaluation.local import LocalWorkplace
@@ -123,13 +123,18 @@ class LocalEvaluator:
         )
 
     def _examine_once(self, candidate: Candidate, tier: Tier, left_s: Callable[[], float]) -> Evaluation:
-        if not PLANS[tier].fresh:
-            return self._examine_with(self._standing_reference(), candidate, tier, left_s)
-        reference = self._crew.engage_reference(fresh=True)
+        """Examines a candidate with workers as its tier wants them; fresh ones start side by side."""
+        fresh = PLANS[tier].fresh
+        called = self._crew.call_candidate(candidate.id, fresh)
+        reference: Engaged | None = None
         try:
-            return self._examine_with(reference, candidate, tier, left_s)
+            reference = self._crew.engage_reference(fresh) if fresh else self._standing_reference()
+            desk = self._crew.engage_candidate(called, left_s)
+            return self._examine_with(reference, desk, candidate, tier, left_s)
         finally:
-            self._crew.dismiss(reference.desk.worker)
+            self._crew.dismiss(called)
+            if fresh and reference is not None:
+                self._crew.dismiss(reference.desk.worker)
 
     def _with_reference(self, work: Callable[[Engaged], T]) -> T:
         """Returns what `work` gives with the standing reference worker; a lost one is rebuilt once."""
@@ -155,12 +160,11 @@ class LocalEvaluator:
             self._reference = None
 
     def _examine_with(
-        self, reference: Engaged, candidate: Candidate, tier: Tier, left_s: Callable[[], float]
+        self, reference: Engaged, desk: CandidateDesk, candidate: Candidate, tier: Tier, left_s: Callable[[], float]
     ) -> Evaluation:
-        plan = PLANS[tier]
-        desk = self._crew.engage_candidate(candidate.id, plan.fresh, left_s)
         folder = self._crew.exchange()
-        setting = Setting(self._task, plan, self._house.limits, folder, self._lock_path, self._house.entropy, left_s)
+        house, plan = self._house, PLANS[tier]
+        setting = Setting(self._task, plan, house.limits, folder, self._lock_path, house.entropy, left_s)
         examination = Examination(setting, reference, desk, candidate)
         failed: CandidateFailed | None = None
         try:
@@ -171,7 +175,6 @@ class LocalEvaluator:
             if not desk.worker.alive:  # a build may be half written, with its lock taken
                 self._crew.forget_builds(candidate.id)
         finally:
-            self._crew.dismiss(desk.worker)
             shutil.rmtree(folder, ignore_errors=True)
         return self._evaluation(examination, candidate, tier, failed)
 

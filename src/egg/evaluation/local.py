@@ -56,6 +56,8 @@ class LocalWorker:
         self.pid = pid
         self.folder = post.folder
         self.last_ask_s = 0.0
+        self._role = post.role
+        self._greeted = False
         self._nursery = nursery
         self._channel = channel
         self._log_fd = log_fd
@@ -77,11 +79,17 @@ class LocalWorker:
         """True until it has ended, by itself or by `end`."""
         return not self._ended and not self._has_exited()
 
-    def shake_hands(self) -> None:
-        """Waits for the first message. Raises WorkerLost."""
-        message = self._await(time.monotonic() + START_DEADLINE_S)
-        if message != {"nonce": self._nonce, "ready": True}:
-            raise self._lost("protocol", "the worker did not shake hands")
+    def ready(self) -> None:
+        """Waits for the first message. Raises SandboxError."""
+        if self._greeted:
+            return
+        try:
+            message = self._await(time.monotonic() + START_DEADLINE_S)
+            if message != {"nonce": self._nonce, "ready": True}:
+                raise self._lost("protocol", "the worker did not shake hands")
+        except WorkerLost as loss:
+            raise SandboxError(f"a {self._role} worker did not start: {loss.message}\n{loss.log}") from loss
+        self._greeted = True
 
     def ask(self, op: str, deadline_s: float, **fields: object) -> Message:
         """Returns the answer to one request; the Protocol says what it raises."""
@@ -213,7 +221,7 @@ class LocalWorkplace:
         self._single_threaded = False
 
     def start(self, post: Post) -> Worker:
-        """Returns a worker that has shaken hands. Raises SandboxError."""
+        """Returns a worker that is starting. Raises SandboxError."""
         self._ensure_nursery()
         for folder in (post.folder / "home", post.folder / "tmp", post.builds):
             folder.mkdir(parents=True, exist_ok=True)
@@ -239,10 +247,6 @@ class LocalWorkplace:
         worker = LocalWorker(self, post, int(str(answer["pid"])), ours, log_read, nonce)
         self._workers = [w for w in self._workers if w.alive]
         self._workers.append(worker)
-        try:
-            worker.shake_hands()
-        except WorkerLost as loss:
-            raise SandboxError(f"a {post.role} worker did not start: {loss.message}\n{loss.log}") from loss
         return worker
 
     def start_method(self, fresh: bool) -> str:

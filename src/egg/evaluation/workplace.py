@@ -58,8 +58,15 @@ class Worker(Protocol):
         """Its private folder."""
         ...
 
+    def ready(self) -> None:
+        """Returns once it has shaken hands. Raises SandboxError where it did not start; safe to call twice."""
+        ...
+
     def ask(self, op: str, deadline_s: float, **fields: object) -> Message:
-        """Returns the answer. Raises WorkerFault where the operation raised, WorkerLost where no answer came."""
+        """Returns the answer of one that is ready.
+
+        Raises WorkerFault where the operation raised, WorkerLost where no answer came.
+        """
         ...
 
     @property
@@ -85,7 +92,7 @@ class Workplace(Protocol):
     """Starts workers."""
 
     def start(self, post: Post) -> Worker:
-        """Returns a worker that has shaken hands. Raises SandboxError where the machine can't start one."""
+        """Returns a worker that is starting. Raises SandboxError where the machine can't start one."""
         ...
 
     def start_method(self, fresh: bool) -> str:
