@@ -23,7 +23,7 @@ def test_optimize_writes_the_folder_and_prints_the_table(fakes: Fakes, capsys: p
     out, err = capsys.readouterr()
     assert "as fast as eager" in out
     assert str(folder / "report.html") in out
-    assert "attempt 1, structure" in err
+    assert "attempt  1  structure" in err
     assert "best so far" in err
     assert "\x1b" not in out + err
 
