@@ -8,7 +8,7 @@ from typing import Literal, get_args, get_type_hints
 
 from egg.expert.groups import Grouping, group
 from egg.expert.ir import Library, Program
-from egg.expert.loops import Layout, Native, Schedule
+from egg.expert.loops import Layout, Native, Schedule, read_names
 from egg.expert.lower import lower
 from egg.expert.products import loop_products, reducible
 from egg.expert.rewrites.costs import VIEWS
@@ -18,7 +18,7 @@ from egg.expert.schedule import schedule
 from egg.expert.simplify import simplify
 from egg.expert.templates import is_template
 from egg.schema.device import Device
-from egg.schema.graph import Graph, node_refs
+from egg.schema.graph import Graph
 
 LEVELS: dict[str, Literal["pointwise", "rows"]] = {
     "fuse.rows": "rows",
@@ -128,9 +128,7 @@ def schedules(layout: Layout, device: Device) -> dict[str, Schedule]:
     for step in reversed(layout.steps):
         if isinstance(step, Native):
             found[step.name] = schedule(step, device, read_later)
-            read_later |= {a.name for a in step.arrays if a.place == "input"}
-        else:
-            read_later |= {*node_refs(step.node)}
+        read_later |= read_names(step)
     return dict(reversed(found.items()))
 
 

@@ -32,7 +32,7 @@ from typing import Literal
 from egg.expert.index import Axis, Index
 from egg.expert.ir import Expr, Library, Reduce, Scalar, Scan
 from egg.schema.candidate import KnobSpec
-from egg.schema.graph import Node
+from egg.schema.graph import Node, node_refs
 from egg.schema.plan import ScheduleValue
 
 
@@ -147,6 +147,13 @@ Native = Kernel | Template
 """What is compiled: it touches `arrays`, and outputs are written."""
 
 Step = Native | Library
+
+
+def read_names(step: Step) -> frozenset[str]:
+    """Returns the values that a step reads."""
+    if isinstance(step, Native):
+        return frozenset(a.name for a in step.arrays if a.place == "input")
+    return frozenset(node_refs(step.node))
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,10 @@ NEAR = 0.85
 def finalists(state: RunState) -> tuple[str, ...]:
     """Returns the ids of the fastest candidates that beat the reference in the search, then the reference."""
     reference = state.attempts[0].candidate.id
-    best = max((a.effect or 0.0 for a in state.attempts[1:]), default=0.0)
-    near = [a for a in state.attempts[1:] if (a.effect or 0.0) > max(1.0, NEAR * best)]
-    fastest = sorted(near, key=lambda a: -(a.effect or 0.0))
-    names = dict.fromkeys(a.candidate.id for a in fastest if a.candidate.id != reference)
-    return (*list(names)[: budget.finalists_most(state)], reference)
+    effects = {a.candidate.id: a.effect for a in state.attempts[1:] if a.effect and a.candidate.id != reference}
+    least = max(1.0, NEAR * max(effects.values(), default=0.0))
+    fastest = sorted((name for name, effect in effects.items() if effect > least), key=lambda name: -effects[name])
+    return (*fastest[: budget.finalists_most(state)], reference)
 
 
 def outcome(state: RunState, interrupted: bool) -> Outcome:

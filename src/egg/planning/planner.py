@@ -40,18 +40,17 @@ class RulePlanner:
         if state.attempts[0].verdict != "accepted" or budget.is_spent(state):
             return None
         tried = Tried.of(state.attempts)
-        exploring = explores(state.started.config, len(state.attempts))
         advice = Advice(self._matching, state)
+        first = len(state.attempts) == 1  # without one step taken, "nothing to gain" would be a guess
+        exploring = explores(state.started.config, len(state.attempts))
         for parent, options, attempts in self._choices(state, options_of, tried):
             backed = advice.backed(options)
             if exploring:
                 option = least_evidence(options, state.attempts, state.started.config.seed)
-            elif len(state.attempts) == 1:  # without one step taken, "nothing to gain" would be a guess
-                option, exploring = most_promising(backed or options, attempts), not backed
             else:
-                option = most_promising(worth_trying(backed), attempts)
+                option = most_promising((backed or options) if first else worth_trying(backed), attempts)
             if option is not None:
-                return self._plan(state, parent, option, advice.reasons(option), exploring)
+                return self._plan(state, parent, option, advice.reasons(option), exploring or option not in backed)
         return None
 
     def repair(self, state: RunState) -> StagePlan | None:

@@ -10,7 +10,7 @@ from egg.expert.emit.lines import Lines, python_name
 from egg.expert.emit.torch_calls import DENSE_RESULTS, call
 from egg.expert.emit.unit import CppFunction, CppUnit
 from egg.expert.ir import Library, Program
-from egg.expert.loops import Layout, Native
+from egg.expert.loops import Layout, Native, read_names
 from egg.schema import graph as g
 from egg.schema.graph import GraphInput, Node, TensorSpec, Tree, node_refs
 from egg.schema.task import Workload
@@ -191,12 +191,9 @@ def _read_from(part: Part, function: CppFunction) -> set[str]:
     read: set[str] = set()
     reached = False
     for step in part.layout.steps:
-        if isinstance(step, Native):
-            reached = reached or step.name in function.kernels
-            if reached:
-                read |= {a.name for a in step.arrays if a.place == "input"}
-        elif reached:
-            read |= set(node_refs(step.node))
+        reached = reached or (isinstance(step, Native) and step.name in function.kernels)
+        if reached:
+            read |= read_names(step)
     return read
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
+from egg.expert.emit.accumulators import Accumulator, is_top, position_dtype
 from egg.expert.emit.block_scans import BlockLoop, print_block_scans, scans_in_blocks
 from egg.expert.emit.dtypes import HALF, converted, held_type
 from egg.expert.emit.indices import contiguous
@@ -45,42 +46,6 @@ class Frame:
     """Name of the constant that says whether outputs are written past the caches; empty where they never are."""
 
 
-@dataclass(frozen=True)
-class Accumulator:
-    """A reduction at work within one stage."""
-
-    compute: Compute
-    how: Reduce
-    first: int
-    """The outermost reduced loop."""
-    tail: int
-    """From this loop on all loops are reduced; the number of loops where the last one is kept."""
-    kept: tuple[Axis, ...]
-    """Kept loops inside the outermost reduced one."""
-    wide: bool
-    """Whether floats end in a double."""
-    dtype: str
-    name: str
-    """Stem of its variables: `_lanes`, `_at`, `_total`, `_top`, `_block`, and `_all` for the array over the kept loops;
-    `_tops` and `_totals` are those arrays of a maximum and its sum."""
-
-    @property
-    def arg(self) -> bool:
-        """Whether the position of the extreme element is the result."""
-        return self.how.kind in ("argmax", "argmin")
-
-    @property
-    def online(self) -> bool:
-        """Whether a running maximum is kept beside the sum of exponentials relative to it."""
-        return self.how.kind == "sumexp"
-
-    @property
-    def operand(self) -> str:
-        """The dtype of the values that come in, as held."""
-        dtype = dtype_of(self.compute.body)
-        return "float32" if dtype in HALF else dtype
-
-
 class StagePrinter:
     """Prints one stage into a text."""
 
@@ -102,7 +67,7 @@ class StagePrinter:
             self._accumulator(c) for c in stage.computes if _reduced(c) and _inner_axes(c, self._loops)
         ]
         self._online = [a for a in self._accumulators if a.online and a.tail < len(self._loops)]
-        self._tops = {a.compute.name: o for o in self._online for a in self._accumulators if _is_top(a, o)}
+        self._tops = {a.compute.name: o for o in self._online for a in self._accumulators if is_top(a, o)}
         alone = len(self._online) == 1 and len(stage.computes) == 1 + len(self._tops)
         self._rereads = alone and flops(self._online[0].compute.body) <= _READ_FLOPS
         self._block = ("", "")
@@ -541,16 +506,6 @@ def declare_local(text: Text, place: Place) -> None:
     text.line(
         f"{ctype}* __restrict {place.variable} = static_cast<{ctype}*>({owner}.at_least({count} * sizeof({ctype})));"
     )
-
-
-def position_dtype(how: Reduce) -> str:
-    """Returns the integer that holds a position over the reduced axes while it is searched for."""
-    return "int32" if prod(a.extent for a in how.axes) < 2**31 else "int64"
-
-
-def _is_top(acc: Accumulator, online: Accumulator) -> bool:
-    """Returns whether the maximum that `online` keeps is the whole of another reduction."""
-    return acc.how.kind == "max" and acc.how.axes == online.how.axes and acc.compute.body == online.compute.body
 
 
 def _pair(point: Point, partial: Partial) -> tuple[str, str]:

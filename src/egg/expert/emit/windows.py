@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Protocol
 
+from egg.expert.emit.accumulators import Accumulator
 from egg.expert.index import Axis
 from egg.expert.ir import Expr, Guard, Reduce, walk
 from egg.expert.loops import Stage
@@ -20,20 +20,7 @@ _KINDS = ("sum", "prod", "max", "min", "any", "all")
 """Reductions with one accumulator; a loop over elements that carry a value and its position is not vectorised."""
 
 
-class Reduction(Protocol):
-    """What decides about the form of a reduction; `stages.Accumulator` says what each part is."""
-
-    @property
-    def how(self) -> Reduce: ...
-
-    @property
-    def first(self) -> int: ...
-
-    @property
-    def kept(self) -> tuple[Axis, ...]: ...
-
-
-def window_start(stage: Stage, loops: Sequence[Axis], reductions: Sequence[Reduction]) -> int | None:
+def window_start(stage: Stage, loops: Sequence[Axis], reductions: Sequence[Accumulator]) -> int | None:
     """Returns where the loops of a stage's window begin, just outside its vectorised loop; None where it has none.
 
     All that the stage computes is reduced over one window, or goes into what is. A condition that is the same for the

@@ -12,8 +12,8 @@ from dataclasses import replace
 
 from egg.expert.index import Axis, Fetch, Index
 from egg.expert.ir import Expr, Library, Load, Program, loads, rewrite
-from egg.expert.loops import Array, Compute, Kernel, Native, Stage, Step
-from egg.schema.graph import node_refs, tree_refs
+from egg.expert.loops import Array, Compute, Kernel, Stage, Step, read_names
+from egg.schema.graph import tree_refs
 
 ANCHOR = "anchor"
 """Reason of a library statement that always makes new memory."""
@@ -21,18 +21,12 @@ ANCHOR = "anchor"
 
 def in_place(steps: Sequence[Step], program: Program) -> tuple[Step, ...]:
     """Returns the steps with every output that may be `over` a library result marked so, and that result unread."""
-    made = {s.name: s.node.outputs[0] for s in steps if isinstance(s, Library) and s.reason == ANCHOR}
-    readers = Counter(name for step in steps for name in _read(step))
+    made = frozenset(s.name for s in steps if isinstance(s, Library) and s.reason == ANCHOR)
+    readers = Counter(name for step in steps for name in read_names(step))
     readers.update((*tree_refs(program.returns), *(n for m in program.mutations for n in (m.value, m.target))))
     free = frozenset(name for name in made if readers[name] == 1)
     changed = frozenset(m.value for m in program.mutations)
     return tuple(_written_over(s, free, changed) if isinstance(s, Kernel) else s for s in steps)
-
-
-def _read(step: Step) -> frozenset[str]:
-    if isinstance(step, Native):
-        return frozenset(a.name for a in step.arrays if a.place == "input")
-    return frozenset(node_refs(step.node))
 
 
 def _written_over(kernel: Kernel, free: frozenset[str], changed: frozenset[str]) -> Kernel:
