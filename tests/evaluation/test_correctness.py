@@ -180,3 +180,9 @@ def test_a_scalar_that_nearly_cancels_may_be_summed_in_another_order(make_task: 
     other = "return F.layer_norm(x, (256,)).flip(0).sum(0).sum() / x.numel()"
     assert judge(task, model(other)).status is Status.PASSED
     assert judge(task, model("return F.layer_norm(x, (256,)).mean() + 1e-6")).status is Status.WRONG_VALUE
+
+
+def test_a_reference_that_is_exact_by_luck_is_asked_again(make_task: MakeTask, judge: Judge) -> None:
+    task = make_task("return ((x + 0.1) - 0.1 - x).sum()", "[torch.randn(1)]")
+    assert judge(task, model("return ((x - 0.1) + 0.1 - x).sum()")).status is Status.PASSED
+    assert judge(task, model("return ((x - 0.1) + 0.1 - x).sum() + 1e-6")).status is Status.WRONG_VALUE

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 from egg.evaluation import tolerance
+from egg.evaluation.arithmetic import NarrowingWatch, Shake
 from egg.evaluation.calls import call_seeded
 from egg.evaluation.compare import Expected
 from egg.evaluation.stopwatch import Call
@@ -26,8 +27,6 @@ class Oracle:
     def __init__(self, build: Callable[[], nn.Module]) -> None:
         self._build = build
         self._modules: dict[torch.dtype, nn.Module] = {}
-        self._narrows = False
-        """Whether a cast in the reference makes its float64 run compute in a narrower type."""
 
     def judge(self, call: Call, state: dict[str, torch.Tensor], seed: int, leaves: Leaves) -> dict[str, Expected]:
         """Returns, for each leaf that the reference gave, the oracle's value and the reference's own error.
@@ -42,13 +41,14 @@ class Oracle:
         given = [v for _, v in walk([call, state], "given") if isinstance(v, torch.Tensor)]
         narrowest = _narrowest(given)
         gold = twin = rounded = None
+        watch = NarrowingWatch()
         if tensors - wide or narrowest is not torch.float64:
             gold = self._run(call, state, seed, torch.float64)
         if wide:
             round_down = lambda t: t.float() if t.is_floating_point() else t  # noqa: E731
             low_call, low_state = map_tensors(call, round_down), map_tensors(state, round_down)
             twin = self._run(low_call, low_state, seed, torch.float32)
-            rounded = self._run(low_call, low_state, seed, torch.float64)
+            rounded = self._run(low_call, low_state, seed, torch.float64, watch)
         reach = _reach(given)
         expected: dict[str, Expected] = {}
         for name, value in leaves.items():
@@ -57,15 +57,26 @@ class Oracle:
             elif name not in wide:
                 expected[name] = _from_gold(value, (gold or {}).get(name), value.dtype, reach)
             else:
-                expected[name] = _from_twin(
-                    value, (twin or {}).get(name), (rounded or {}).get(name), reach, self._narrows
-                )
+                found = (twin or {}).get(name), (rounded or {}).get(name)
+                expected[name] = _from_twin(value, *found, reach, rounded is not None and watch.narrows)
                 if narrowest is not torch.float64:
-                    found = _from_gold(value, (gold or {}).get(name), narrowest, reach)
-                    expected[name] = _no_less_error(found, expected[name])
+                    wide_gold = _from_gold(value, (gold or {}).get(name), narrowest, reach)
+                    expected[name] = _no_less_error(wide_gold, expected[name])
         return expected
 
-    def _run(self, call: Call, state: dict[str, torch.Tensor], seed: int, dtype: torch.dtype) -> Leaves | None:
+    def shaken(self, call: Call, state: dict[str, torch.Tensor], seed: int, dtype: torch.dtype, leaf: str) -> Any:
+        """Returns one leaf of a float64 run in which every operator errs at random as it would in `dtype`."""
+        found = self._run(call, state, seed, torch.float64, Shake(torch.finfo(dtype).eps))
+        return (found or {}).get(leaf)
+
+    def _run(
+        self,
+        call: Call,
+        state: dict[str, torch.Tensor],
+        seed: int,
+        dtype: torch.dtype,
+        mode: TorchDispatchMode | None = None,
+    ) -> Leaves | None:
         """Returns the leaves of a run in `dtype`; None where the reference can't run in it."""
 
         def cast(tensor: torch.Tensor) -> torch.Tensor:
@@ -75,11 +86,10 @@ class Oracle:
             module = self._module(dtype)
             module.load_state_dict(state)
             args, kwargs = map_tensors(call, cast)
-            with torch.no_grad(), _Watch() as watch:
+            with torch.no_grad(), mode or nullcontext():
                 output = call_seeded(seed, module, *args, **kwargs)
         except Exception:  # a dtype written into forward, or an operator without a float64 form
             return None
-        self._narrows |= dtype is torch.float64 and watch.narrows
         inputs = {f"input {k}": v for k, v in (*walk(args, "args"), *walk(kwargs, "kwargs"))}
         after = {f"buffer {k}": v.detach().clone() for k, v in module.state_dict().items()}
         return {**dict(walk(output, "output")), **inputs, **after}
@@ -89,23 +99,6 @@ class Oracle:
             module = self._build()
             self._modules[dtype] = module.float() if dtype is torch.float32 else module
         return self._modules[dtype]
-
-
-class _Watch(TorchDispatchMode):
-    """Sees whether an operator rounds float64 to a narrower floating type."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.narrows = False
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
-        self.narrows |= torch.float64 in _dtypes(args) and bool(_dtypes(result) - {torch.float64})
-        return result
-
-
-def _dtypes(tree: Any) -> set[torch.dtype]:
-    return {x.dtype for x in tree_leaves(tree) if isinstance(x, torch.Tensor) and x.is_floating_point()}
 
 
 def _from_gold(value: torch.Tensor, gold: Any, computed: torch.dtype, reach: float) -> Expected:

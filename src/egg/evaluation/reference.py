@@ -22,7 +22,8 @@ State = dict[str, torch.Tensor]
 Leaves = dict[str, Any]
 """What a call gave and left behind, by name: `output[1]`, `input args[0]`, `buffer bn.running_mean`."""
 
-_MORE_DRAWS = 6
+_MORE_DRAWS = 3
+_SHAKES = 3
 
 
 @dataclass(frozen=True)
@@ -93,19 +94,26 @@ class Reference:
         return Expectation(output, self._oracle.judge(draw.call, draw.state, draw.seed, expected))
 
     def reconsidered(self, draw: Draw, leaf: str, expected: Expected) -> Expected:
-        """Returns `expected` with the largest error that the reference makes on a few more draws of the same kind.
+        """Returns `expected` with the largest error found on a few more draws, and in the oracle when it is shaken.
 
-        One small output is one sample of the reference's error, which may be zero by luck.
+        One small output is one sample of the reference's error, which may be zero by luck. More draws show what adds
+        up inside an operator, shaking shows what a reference that happens to cancel exactly could have erred.
         """
-        rms, largest = expected.error_rms, expected.error_max
+        errors: list[torch.Tensor] = []
         for i in range(1, _MORE_DRAWS + 1):
             seed = (draw.seed + i) % 2**32
             call = self._inputs(draw.workload, seed, draw.kind)
             found = self.expect(replace(draw, call=call, seed=seed)).leaves.get(leaf) if call else None
             if found is not None and found.error is not None:
-                error = found.error[found.error.isfinite()].abs()
-                rms = max(rms, error.square().mean().sqrt().item())
-                largest = max(largest, error.max().item())
+                errors.append(found.error)
+        for _ in range(_SHAKES):
+            shaken = self._oracle.shaken(draw.call, draw.state, draw.seed, expected.value.dtype, leaf)
+            if expected.gold is not None and isinstance(shaken, torch.Tensor) and shaken.shape == expected.gold.shape:
+                errors.append(shaken - expected.gold)
+        rms, largest = expected.error_rms, expected.error_max
+        for error in (e[e.isfinite()].abs() for e in errors):
+            if error.numel():
+                rms, largest = max(rms, error.square().mean().sqrt().item()), max(largest, error.max().item())
         return replace(expected, error_rms=rms, error_max=largest)
 
     def _inputs(self, workload: str, seed: int, kind: str) -> Call | None:

@@ -46,7 +46,8 @@ CANCELLED_EPS = 64.0
 
 SECOND_OPINION_WITHIN = 100.0
 SECOND_OPINION_ELEMENTS = 4096
-"""A miss by less than the factor, in a leaf below the size, asks for the reference's error on more draws first."""
+"""A miss by less than the factor, in a leaf below the size, asks for the reference's error on more draws first; any
+miss does in a leaf of fewer than `SMALL_ELEMENTS`, since one error that is zero by luck makes every factor infinite."""
 
 FLOOR_SHARE = 0.5
 """A time below this share of the roofline floor is noted; data that stays in the caches may beat the floor itself."""
@@ -80,4 +81,6 @@ def limits_for(dtype_name: str, elements: int = SMALL_ELEMENTS) -> Limits:
 
 def asks_again(excess: float, elements: int) -> bool:
     """Returns whether a miss may be bad luck of the reference's one sample of error."""
+    if elements < SMALL_ELEMENTS:
+        return excess > 1
     return 1 < excess < SECOND_OPINION_WITHIN and elements < SECOND_OPINION_ELEMENTS
