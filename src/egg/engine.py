@@ -119,7 +119,7 @@ class _Loop:
     def final_measured(self, state: RunState, waiting: Sequence[str]) -> FinalMeasured:
         candidate = state.candidate(waiting[0])
         allowance_s = _final_allowance_s(state, len(waiting))
-        evaluation = _patiently(lambda: self.machine.evaluator.evaluate(candidate, "final", allowance_s))
+        evaluation = _patiently(lambda: self.machine.evaluator.evaluate(candidate, "attest", allowance_s))
         return FinalMeasured(candidate_id=candidate.id, evaluation=evaluation)
 
     def attempted(self, state: RunState) -> Attempt | None:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from egg.evaluation.evaluator import House, LocalEvaluator
-from egg.evaluation.local import LocalWorkplace
 from egg.evaluation.tiers import Limits
+from egg.evaluation.workers.local import LocalWorkplace
 from egg.schema.candidate import Candidate
 from egg.schema.evaluation import Evaluation
 from egg.schema.run import Config

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from egg.evaluation.evaluator import LocalEvaluator
-from egg.evaluation.local import LocalWorkplace
+from egg.evaluation.workers.local import LocalWorkplace
 from egg.schema.evaluation import Status
 
 from .conftest import Judge, MakeTask, candidate_of, model

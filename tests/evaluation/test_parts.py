@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from egg.evaluation.compare import Expected, Measured, measure
-from egg.evaluation.environment import worker_environment
-from egg.evaluation.local import CappedLog
-from egg.evaluation.oracle import Oracle
+from egg.evaluation.correctness.compare import Expected, Measured, measure
+from egg.evaluation.correctness.oracle import Oracle
+from egg.evaluation.correctness.tolerance import limits_for
 from egg.evaluation.tensors import Unsupported, own_copy, read_tree, same_bytes, write_tree
-from egg.evaluation.tolerance import limits_for
-from egg.evaluation.wire import MAX_MESSAGE_BYTES, Channel, Decoder, MalformedMessage, encode
+from egg.evaluation.workers.environment import worker_environment
+from egg.evaluation.workers.local import CappedLog
+from egg.evaluation.workers.wire import MAX_MESSAGE_BYTES, Channel, Decoder, MalformedMessage, encode
 
 
 def test_the_caller_never_imports_torch() -> None:

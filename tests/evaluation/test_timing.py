@@ -8,10 +8,10 @@ from random import Random
 import pytest
 
 from egg.evaluation.evaluator import LocalEvaluator
-from egg.evaluation.interleave import Pace, block_order, compare, plan_blocks
 from egg.evaluation.tiers import PLANS
-from egg.evaluation.timing import ImpossibleTimes, TimedLeg, time_legs
-from egg.evaluation.wire import Message
+from egg.evaluation.timing.interleave import Pace, block_order, compare, plan_blocks
+from egg.evaluation.timing.legs import ImpossibleTimes, TimedLeg, time_legs
+from egg.evaluation.workers.wire import Message
 from egg.schema.evaluation import Status
 
 from .conftest import Judge, MakeTask, candidate_of, model
@@ -56,10 +56,10 @@ def test_the_final_tier_uses_new_interpreters_and_more_trials(
     make_task: MakeTask, make_evaluator: Callable[..., LocalEvaluator]
 ) -> None:
     evaluator = make_evaluator(make_task("return x * 2", ROWS))
-    seen = evaluator.evaluate(candidate_of(model("return x + x")), "final", 120)
+    seen = evaluator.evaluate(candidate_of(model("return x + x")), "attest", 120)
     assert seen.status is Status.PASSED
     assert seen.environment["start_method"] == "new interpreter"
-    assert len(seen.trials) == len(PLANS["final"].trials)
+    assert len(seen.trials) == len(PLANS["attest"].trials)
     assert seen.timings[0].blocks == 20
 
 

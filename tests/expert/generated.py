@@ -25,9 +25,9 @@ from torch import Tensor, nn
 from torch._export.utils import _collect_all_valid_cia_ops
 
 from egg.errors import TaskError
-from egg.evaluation import tolerance
-from egg.evaluation.compare import Expected, Measured, Mismatch, measure, structure_mismatch
-from egg.evaluation.reference import Draw, Reference, run
+from egg.evaluation.correctness import tolerance
+from egg.evaluation.correctness.compare import Expected, Measured, Mismatch, measure, structure_mismatch
+from egg.evaluation.correctness.reference import Draw, Reference, run
 from egg.evaluation.tensors import walk
 from egg.expert.design import LEVELS, LOOPS, ONLINE, SPLIT, SWITCHES, apply_option, design_of, switch_values
 from egg.expert.emit import definitions

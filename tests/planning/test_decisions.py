@@ -246,7 +246,7 @@ def test_a_short_search_has_few_finalists(steps: int, most: int) -> None:
 
 def measured(attempt: Attempt, speedup: float | None, spread: float = 0.01) -> object:
     evaluation = make_failed_evaluation(Status.WRONG_VALUE) if speedup is None else make_evaluation(speedup, spread)
-    return make_final(candidate_id=attempt.candidate.id, evaluation=evaluation.updated(tier="final"))
+    return make_final(candidate_id=attempt.candidate.id, evaluation=evaluation.updated(tier="attest"))
 
 
 def test_the_fastest_final_wins_and_the_sentence_says_by_how_much() -> None:

@@ -99,12 +99,12 @@ def test_the_manual_clock_moves_when_told() -> None:
 def test_the_evaluator_is_repeatable_moves_its_clock_and_measures_the_tiers_apart() -> None:
     evaluator, again = FakeEvaluator(), FakeEvaluator()
     candidate = factories.make_candidate()
-    search, final = (evaluator.evaluate(candidate, tier, 1.0) for tier in ("search", "final"))
+    search, final = (evaluator.evaluate(candidate, tier, 1.0) for tier in ("search", "attest"))
     assert search == again.evaluate(candidate, "search", 1.0)
     assert search.speedup != final.speedup
     assert search.speedup == pytest.approx(true_speedup(candidate), rel=0.01)
     assert evaluator.clock() == pytest.approx(search.wall_s + final.wall_s)
-    assert evaluator.evaluated == [(candidate.id, "search"), (candidate.id, "final")]
+    assert evaluator.evaluated == [(candidate.id, "search"), (candidate.id, "attest")]
     evaluator.close()
     assert evaluator.closed
 

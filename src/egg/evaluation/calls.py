@@ -10,6 +10,9 @@ from typing import Any
 
 import torch
 
+Call = tuple[tuple[Any, ...], dict[str, Any]]
+"""Positional and keyword arguments of one call."""
+
 
 def call_seeded(seed: int, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Returns the result of a call that starts with every random generator set from `seed`."""

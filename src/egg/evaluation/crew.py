@@ -12,7 +12,7 @@ import psutil
 
 from egg.evaluation.desk import CandidateDesk, ReferenceDesk
 from egg.evaluation.tiers import Limits
-from egg.evaluation.workplace import Post, Role, Worker, Workplace
+from egg.evaluation.workers.workplace import Post, Role, Worker, Workplace
 from egg.schema.base import content_hash
 from egg.schema.task import Task
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from egg.errors import SandboxError, TaskError
 from egg.evaluation.tiers import Limits
-from egg.evaluation.wire import Message
-from egg.evaluation.worker import head_and_tail
-from egg.evaluation.workplace import Worker, WorkerFault, WorkerLost
+from egg.evaluation.workers.wire import Message
+from egg.evaluation.workers.worker import head_and_tail
+from egg.evaluation.workers.workplace import Worker, WorkerFault, WorkerLost
 from egg.schema.evaluation import Failure, Phase, Status
 
 _STATUS_OF_CAUSE = {

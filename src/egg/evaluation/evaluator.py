@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import TypeVar
 
 from egg.errors import SandboxError, UsageError
-from egg.evaluation import tolerance
-from egg.evaluation.baselines import Ladder
+from egg.evaluation.correctness import tolerance
 from egg.evaluation.crew import Crew, Engaged
 from egg.evaluation.desk import CandidateDesk, CandidateFailed, ReferenceLost
-from egg.evaluation.environment import KEPT_HEAP_BYTES, SPIN_COUNT
 from egg.evaluation.examination import Entropy, Examination, Setting
-from egg.evaluation.local import LocalWorkplace
 from egg.evaluation.tiers import PLANS, Limits
-from egg.evaluation.workplace import Workplace
+from egg.evaluation.timing.ladder import Ladder
+from egg.evaluation.workers.environment import KEPT_HEAP_BYTES, SPIN_COUNT
+from egg.evaluation.workers.local import LocalWorkplace
+from egg.evaluation.workers.workplace import Workplace
 from egg.protocols import Clock
 from egg.schema.analysis import Analysis
 from egg.schema.candidate import Candidate

@@ -11,9 +11,9 @@ from typing import Any
 
 from egg.evaluation.crew import Engaged
 from egg.evaluation.desk import CandidateDesk, CandidateFailed
-from egg.evaluation.interleave import Comparison
 from egg.evaluation.tiers import Limits, TierPlan, TrialKind
-from egg.evaluation.timing import ImpossibleTimes, TimedLeg, quiet_host, time_legs
+from egg.evaluation.timing.interleave import Comparison
+from egg.evaluation.timing.legs import ImpossibleTimes, TimedLeg, quiet_host, time_legs
 from egg.schema.candidate import Candidate
 from egg.schema.evaluation import Failure, LeafCheck, Status, Timing, Trial
 from egg.schema.task import Task, Workload

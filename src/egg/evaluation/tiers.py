@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from egg.evaluation.interleave import Pace
+from egg.evaluation.timing.interleave import Pace
 from egg.schema.evaluation import Phase, Tier
 
 
@@ -49,7 +49,7 @@ PLANS: dict[Tier, TierPlan] = {
         fresh=False,
         pool=3,
     ),
-    "final": TierPlan(
+    "attest": TierPlan(
         trials=(_OWN, _SAME_ADDRESS, _SAME_WEIGHTS, _SCALED, _OWN, _SAME_ADDRESS, _SCALED),
         pace=Pace(
             pairs=20, least_pairs=6, block_s=0.01, longest_block_s=0.2, block_calls=5, budget_s=6.0,

@@ -25,7 +25,10 @@ class Status(StrEnum):
 
 
 Phase = Literal["import", "construct", "build", "check", "time", "transfer"]
-Tier = Literal["search", "final"]
+Tier = Literal["search", "attest"]
+"""`search` steers; only what `attest` gave, with fresh workers and the caller's own clock, is published."""
+UNKNOWN = "unknown"
+"""Stands for what a machine does not tell; never taken for good."""
 
 
 class Failure(Record):
@@ -90,6 +93,36 @@ class Timing(Record):
     """Import, build, construction and first call; never part of the figures above."""
 
 
+class KernelShare(Record):
+    """One kernel or operator that really ran, and whose it is."""
+
+    name: str
+    owner: Literal["candidate", "library", "aten", "unknown"]
+    """`candidate`: compiled or written by it; `library`: a vendor's (cuBLAS, oneDNN, ...); `aten`: PyTorch's own."""
+    share_pct: float
+    """Of the time of a call."""
+    calls: float
+    """Launches in one call."""
+
+
+class Basis(Record):
+    """What the figures of an evaluation rest on. What could not be read is `unknown`."""
+
+    policy: str
+    """Precision policy that the candidate was judged by."""
+    timing_method: str = UNKNOWN
+    """`caller`: the trusted process's own clock around whole blocks; `host`: the worker's clock; `event`: the device's.
+    Figures of different methods are never divided by one another."""
+    noise_floor_pct: float | None = None
+    """Half width of the interval of the reference timed against itself; None where that was not measured."""
+    isolation: tuple[str, ...] = ()
+    """Layers that were active around the candidate, by name, strongest last."""
+    missing_isolation: tuple[str, ...] = ()
+    """Layers that this machine does not offer, each with the reason."""
+    hashes: dict[str, str] = Field(default_factory=dict)
+    """Of `candidate`, `task`, `harness` (the text of this package's evaluation code)."""
+
+
 class Evaluation(Record):
     """Everything seen about one candidate."""
 
@@ -104,6 +137,10 @@ class Evaluation(Record):
     """Integrity findings: what was refused or looked odd."""
     profile: dict[str, float] = Field(default_factory=dict)
     """Metrics by name with unit in the name, such as `library_share_pct`, `kernel0_ms`."""
+    kernels: tuple[KernelShare, ...] = ()
+    """What ran, largest share first; under PASSED only."""
+    basis: Basis | None = None
+    """None in records that are older than this field."""
     environment: dict[str, str] = Field(default_factory=dict)
     wall_s: float
 

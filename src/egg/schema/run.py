@@ -83,7 +83,7 @@ class Outcome(Record):
 
     winner_id: str
     verified: bool
-    """True when the winner passed every check in the final tier."""
+    """True when the winner passed every check in the tier `attest`."""
     faster: bool
     """True when the lower end of its interval over the reference is above 1 plus the noise floor."""
     summary: str

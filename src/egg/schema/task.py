@@ -9,7 +9,7 @@ from pydantic import Field
 from egg.schema.base import Record, content_hash
 from egg.schema.graph import TensorSpec
 
-Policy = Literal["strict", "tf32", "kernelbench"]
+Policy = Literal["strict", "tf32", "half", "kernelbench"]
 """Precision policies; docs/design.md says what each allows."""
 
 

@@ -209,7 +209,7 @@ class PlannerConformance:
         *_, last = self._walk()
         evaluator = FakeEvaluator()
         for name in self.make_planner().finalists(last):
-            evaluation = evaluator.evaluate(last.candidate(name), "final", 10.0)
+            evaluation = evaluator.evaluate(last.candidate(name), "attest", 10.0)
             last = fold(last, FinalMeasured(candidate_id=name, evaluation=evaluation))
         outcome = self.make_planner().outcome(last, interrupted=False)
         winner = {f.candidate_id: f.evaluation for f in last.finals}[outcome.winner_id]

@@ -259,7 +259,7 @@ def make_run_started(**changes: Any) -> RunStarted:
 def make_final(**changes: Any) -> FinalMeasured:
     """Returns a final measurement of the default candidate."""
     name = changes.get("candidate_id", make_candidate().id)
-    final = FinalMeasured(candidate_id=name, evaluation=make_evaluation(1.5, candidate_id=name, tier="final"))
+    final = FinalMeasured(candidate_id=name, evaluation=make_evaluation(1.5, candidate_id=name, tier="attest"))
     return final.updated(**changes)
 
 

@@ -9,11 +9,10 @@ import torch
 from torch import nn
 
 from egg.errors import TaskError
-from egg.evaluation.calls import call_seeded
-from egg.evaluation.compare import Expected
-from egg.evaluation.draws import redraw_state, scaled_inputs
-from egg.evaluation.oracle import Oracle
-from egg.evaluation.stopwatch import Call
+from egg.evaluation.calls import Call, call_seeded
+from egg.evaluation.correctness.compare import Expected
+from egg.evaluation.correctness.draws import redraw_state, scaled_inputs
+from egg.evaluation.correctness.oracle import Oracle
 from egg.evaluation.tensors import map_tensors, own_copy, same_bytes, walk
 from egg.schema.task import Task
 from egg.tasks.load import draw_inputs, materialize

@@ -14,10 +14,10 @@ import time
 from pathlib import Path
 
 from egg.errors import SandboxError
-from egg.evaluation import processes
-from egg.evaluation.environment import worker_environment
-from egg.evaluation.wire import Decoder, MalformedMessage, Message, encode
-from egg.evaluation.workplace import Loss, Post, Worker, WorkerFault, WorkerLost
+from egg.evaluation.workers import processes
+from egg.evaluation.workers.environment import worker_environment
+from egg.evaluation.workers.wire import Decoder, MalformedMessage, Message, encode
+from egg.evaluation.workers.workplace import Loss, Post, Worker, WorkerFault, WorkerLost
 
 START_DEADLINE_S = 60.0
 _GRACE_S = 0.3
@@ -289,7 +289,7 @@ class LocalWorkplace:
         log = folder / "log"
         with log.open("wb") as sink:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "egg.evaluation.nursery", str(theirs.fileno())],
+                [sys.executable, "-P", "-m", "egg.evaluation.workers.nursery", str(theirs.fileno())],
                 pass_fds=(theirs.fileno(),),
                 stdin=subprocess.DEVNULL,
                 stdout=sink,

@@ -11,9 +11,9 @@ from statistics import median
 
 from filelock import FileLock, Timeout
 
-from egg.evaluation import tolerance
-from egg.evaluation.interleave import Comparison, Pace, block_order, compare, plan_blocks
-from egg.evaluation.wire import Message
+from egg.evaluation.correctness import tolerance
+from egg.evaluation.timing.interleave import Comparison, Pace, block_order, compare, plan_blocks
+from egg.evaluation.workers.wire import Message
 
 LOCK_WAIT_S = 120.0
 

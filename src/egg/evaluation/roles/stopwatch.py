@@ -8,9 +8,8 @@ from typing import Any
 
 import torch
 
+from egg.evaluation.calls import Call
 from egg.evaluation.tensors import map_tensors, own_copy
-
-Call = tuple[tuple[Any, ...], dict[str, Any]]
 
 HAND_OVER_S = 0.0025
 """Pause at the start of a block, in which the other worker's OpenMP threads stop to spin."""

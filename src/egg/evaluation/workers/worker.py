@@ -14,8 +14,8 @@ import traceback
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
-from egg.evaluation import processes
-from egg.evaluation.wire import Channel, Message
+from egg.evaluation.workers import processes
+from egg.evaluation.workers.wire import Channel, Message
 
 DETAIL_CHARS = 8000
 _BUILD_MODULES = ("tvm_ffi.cpp", "torch.utils.cpp_extension", "triton.compiler", "triton.backends")
@@ -81,7 +81,7 @@ def run(channel_fd: int, keeper: int, request: dict[str, Any]) -> NoReturn:
     end.set_inheritable(False)
     channel = Channel(end)
     _confine(request)
-    module = importlib.import_module(f"egg.evaluation.{request['role']}_role")
+    module = importlib.import_module(f"egg.evaluation.roles.{request['role']}")
     operations = module.Operations()
     channel.send({"nonce": request["nonce"], "ready": True})
     while (message := channel.receive()) is not None:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from egg.evaluation.stopwatch import Call
+from egg.evaluation.calls import Call
 from egg.evaluation.tensors import map_tensors, own_copy, storage_of
 
 _SCALES = (0.125, 0.25, 0.5, 2.0, 4.0, 8.0)

@@ -8,12 +8,12 @@ from typing import Any
 
 import torch
 
-from egg.evaluation import tolerance
 from egg.evaluation.calls import one_thread, settings
-from egg.evaluation.compare import Expected, Measured, Mismatch, measure, structure_mismatch
-from egg.evaluation.reference import Draw, Reference
-from egg.evaluation.rungs import RUNGS
-from egg.evaluation.stopwatch import KEPT_CALLS, Stopwatch, TimedOperations
+from egg.evaluation.correctness import tolerance
+from egg.evaluation.correctness.compare import Expected, Measured, Mismatch, measure, structure_mismatch
+from egg.evaluation.correctness.reference import Draw, Reference
+from egg.evaluation.roles.rungs import RUNGS
+from egg.evaluation.roles.stopwatch import KEPT_CALLS, Stopwatch, TimedOperations
 from egg.evaluation.tensors import Tree, Unsupported, map_tensors, read_tree, span, walk, write_tree
 from egg.schema.base import content_hash
 from egg.schema.task import Task

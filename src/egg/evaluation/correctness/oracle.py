@@ -11,11 +11,10 @@ import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from egg.evaluation import tolerance
-from egg.evaluation.arithmetic import NarrowingWatch, Shake
-from egg.evaluation.calls import call_seeded
-from egg.evaluation.compare import Expected
-from egg.evaluation.stopwatch import Call
+from egg.evaluation.calls import Call, call_seeded
+from egg.evaluation.correctness import tolerance
+from egg.evaluation.correctness.arithmetic import NarrowingWatch, Shake
+from egg.evaluation.correctness.compare import Expected
 from egg.evaluation.tensors import map_tensors, own_copy, walk
 
 Leaves = dict[str, Any]

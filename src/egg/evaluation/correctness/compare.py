@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
-from egg.evaluation import tolerance
-from egg.evaluation.discrete import equally_good
+from egg.evaluation.correctness import tolerance
+from egg.evaluation.correctness.discrete import equally_good
 from egg.evaluation.tensors import walk
 
 _CHUNK = 1 << 20

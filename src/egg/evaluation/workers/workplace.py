@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
-from egg.evaluation.wire import Message
+from egg.evaluation.workers.wire import Message
 
 Role = Literal["candidate", "reference"]
 Loss = Literal["timeout", "exit", "signal", "memory", "protocol"]

@@ -9,11 +9,11 @@ from random import Random
 
 from egg.errors import UsageError
 from egg.evaluation.crew import Crew, Engaged
-from egg.evaluation.interleave import Comparison
-from egg.evaluation.rungs import RUNGS
+from egg.evaluation.roles.rungs import RUNGS
 from egg.evaluation.tiers import PLANS
-from egg.evaluation.timing import TimedLeg, quiet_host, time_legs
-from egg.evaluation.workplace import WorkerFault, WorkerLost
+from egg.evaluation.timing.interleave import Comparison
+from egg.evaluation.timing.legs import TimedLeg, quiet_host, time_legs
+from egg.evaluation.workers.workplace import WorkerFault, WorkerLost
 from egg.schema.evaluation import Baseline
 from egg.schema.task import Workload
 

@@ -11,9 +11,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from egg.evaluation.calls import call_seeded, one_thread, settings
-from egg.evaluation.library_share import library_share
-from egg.evaluation.stopwatch import KEPT_CALLS, Call, Stopwatch, TimedOperations
+from egg.evaluation.calls import Call, call_seeded, one_thread, settings
+from egg.evaluation.roles.library_share import library_share
+from egg.evaluation.roles.stopwatch import KEPT_CALLS, Stopwatch, TimedOperations
 from egg.evaluation.tensors import (
     Tree,
     Unsupported,
@@ -25,7 +25,7 @@ from egg.evaluation.tensors import (
     walk,
     write_tree,
 )
-from egg.evaluation.worker import Refusal
+from egg.evaluation.workers.worker import Refusal
 
 
 class Operations(TimedOperations):

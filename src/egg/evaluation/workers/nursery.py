@@ -1,4 +1,4 @@
-"""The process that starts, keeps and ends workers: `python -m egg.evaluation.nursery FD`.
+"""The process that starts, keeps and ends workers: `python -m egg.evaluation.workers.nursery FD`.
 
 It has imported the libraries that every worker needs, runs nothing else and owns no second thread, so a fork of it is
 a warm worker in milliseconds. It runs no candidate code. As the subreaper of its descendants it inherits each
@@ -21,9 +21,9 @@ import time
 import traceback
 from typing import Any, NoReturn
 
-from egg.evaluation import processes
+from egg.evaluation.workers import processes
 
-PRELOADED = ("torch", "torch.export", "tvm_ffi.cpp", "egg.evaluation.candidate_role", "egg.evaluation.reference_role")
+PRELOADED = ("torch", "torch.export", "tvm_ffi.cpp", "egg.evaluation.roles.candidate", "egg.evaluation.roles.reference")
 """Imported before the first fork, where installed."""
 
 _POLL_S = 0.002
@@ -61,7 +61,7 @@ class Nursery:
 
     def _spawn(self, request: dict[str, Any], fds: list[int]) -> int:
         channel, log = fds
-        command = [sys.executable, "-P", "-m", "egg.evaluation.worker", str(channel), str(os.getpid())]
+        command = [sys.executable, "-P", "-m", "egg.evaluation.workers.worker", str(channel), str(os.getpid())]
         worker = subprocess.Popen(
             [*command, json.dumps(request)],
             pass_fds=(channel,),
@@ -94,7 +94,7 @@ class Nursery:
             os.close(log)
             os.environ.clear()
             os.environ.update(request["env"])
-            from egg.evaluation.worker import run
+            from egg.evaluation.workers.worker import run
 
             run(channel, keeper, request)
         except BaseException:
