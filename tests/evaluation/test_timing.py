@@ -82,7 +82,7 @@ def _leg(name: str, call_ns: int, asked_s: float) -> TimedLeg:
         if op == "warm_up":
             return {"typical_s": 1e-3}
         times = [call_ns] * fields["calls"]
-        return {"times_ns": times, "block_ns": sum(times)}
+        return {"host_ns": times, "event_ns": [None] * len(times), "block_ns": sum(times)}
 
     return TimedLeg(name, ask, lambda: asked_s)
 

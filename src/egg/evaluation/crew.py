@@ -33,8 +33,9 @@ class Engaged:
 class Crew:
     """Starts and ends workers. Owns the folders `workers`, `builds` and `exchange` in its working directory."""
 
-    def __init__(self, task: Task, workplace: Workplace, workdir: Path, limits: Limits) -> None:
+    def __init__(self, task: Task, workplace: Workplace, workdir: Path, limits: Limits, target: str = "cpu") -> None:
         self.task = task
+        self.target = target
         self.limits = limits
         self._workplace = workplace
         self._workdir = workdir
@@ -88,4 +89,4 @@ class Crew:
 
     def _start(self, role: Role, builds: Path, fresh: bool, memory_bytes: int | None) -> Worker:
         folder = self._workdir / "workers" / content_hash(role, str(next(self._numbers)))
-        return self._workplace.start(Post(role, folder, builds, fresh, memory_bytes))
+        return self._workplace.start(Post(role, folder, builds, fresh, memory_bytes, self.target))

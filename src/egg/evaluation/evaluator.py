@@ -74,7 +74,7 @@ class LocalEvaluator:
         self._lock_path = self._house.lock_path or default_lock_path()
         self._owns_workplace = workplace is None
         self._workplace = workplace or LocalWorkplace(config.threads, workdir.resolve())
-        self._crew = Crew(task, self._workplace, workdir.resolve(), self._house.limits)
+        self._crew = Crew(task, self._workplace, workdir.resolve(), self._house.limits, config.target)
         self._reference: Engaged | None = None
 
     def baseline(self, name: str) -> Baseline:
@@ -213,5 +213,4 @@ class LocalEvaluator:
             "kept_heap_bytes": str(KEPT_HEAP_BYTES),
             "policy": self._config.policy,
             "mode": "train" if self._task.training else "eval",
-            "device": "cpu",
         }

@@ -10,9 +10,12 @@ import base64
 import pickle
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
+
+if TYPE_CHECKING:
+    from egg.evaluation.devices.backend import Backend
 
 Tree = dict[str, Any]
 """The JSON of a structure: one key that names the kind, such as `{"list": [...]}` or `{"tensor": {...}}`."""
@@ -24,20 +27,22 @@ class Unsupported(Exception):
     """A structure holds something that is neither a tensor, a container nor a plain value."""
 
 
-def write_tree(value: Any, folder: Path, prefix: str, trusted: bool = False) -> Tree:
+def write_tree(value: Any, folder: Path, prefix: str, trusted: bool = False, device: Backend | None = None) -> Tree:
     """Returns the tree of `value` and writes its tensors to `folder` as `<prefix><number>.bin`.
 
-    With `trusted`, other objects are pickled, which only the reference side may do. Raises Unsupported.
+    With `trusted`, other objects are pickled, which only the reference side may do. Tensors of a `device` are brought
+    home first, and the tree says so. Raises Unsupported.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    return _Writer(folder, prefix, trusted).write(value)
+    return _Writer(folder, prefix, trusted, device).write(value)
 
 
 class _Writer:
-    def __init__(self, folder: Path, prefix: str, trusted: bool) -> None:
+    def __init__(self, folder: Path, prefix: str, trusted: bool, device: Backend | None) -> None:
         self._folder = folder
         self._prefix = prefix
         self._trusted = trusted
+        self._device = device
         self._count = 0
 
     def write(self, value: Any) -> Tree:
@@ -62,13 +67,16 @@ class _Writer:
                 return _refuse(value)
 
     def _write_tensor(self, tensor: torch.Tensor) -> dict[str, Any]:
-        if tensor.layout is not torch.strided or tensor.device.type != "cpu":
-            raise Unsupported(f"a {tensor.layout} tensor on {tensor.device}; expected a strided one on the CPU")
+        kind, own = tensor.device.type, self._device
+        if tensor.layout is not torch.strided or not (kind == "cpu" or (own is not None and own.owns(tensor))):
+            where = own.torch_device if own else "cpu"
+            raise Unsupported(f"a {tensor.layout} tensor on {tensor.device}; expected a strided one on {where}")
         name = f"{self._prefix}{self._count}.bin"
         self._count += 1
-        write_bytes(tensor, self._folder / name)
+        write_bytes(tensor if own is None else own.home(tensor), self._folder / name)
         dtype = str(tensor.dtype).removeprefix("torch.")
-        return {"file": name, "dtype": dtype, "shape": list(tensor.shape), "stride": list(tensor.stride())}
+        body = {"file": name, "dtype": dtype, "shape": list(tensor.shape), "stride": list(tensor.stride())}
+        return body if kind == "cpu" else {**body, "device": kind}
 
 
 def _refuse(value: Any) -> Tree:
@@ -96,25 +104,30 @@ def write_bytes(tensor: torch.Tensor, path: Path) -> None:
         sink.write(flat.view(torch.uint8).numpy().data)
 
 
-def read_tree(tree: Tree, folder: Path, trusted: bool = False) -> Any:
+def read_tree(tree: Tree, folder: Path, trusted: bool = False, device: Backend | None = None) -> Any:
     """Returns the structure of a tree; its tensors are private copy-on-write maps of the files.
+
+    What was written from a device is placed on `device` again, where one is given.
 
     Raises Unsupported where the tree or a file is not what `write_tree` writes. Only a `trusted` tree may hold pickles.
     """
     ((kind, body),) = tree.items()
     match kind:
         case "tensor":
-            return _read_tensor(body, folder)
+            tensor = _read_tensor(body, folder)
+            return tensor if device is None or "device" not in body else device.place(tensor)
         case "float":
             return float.fromhex(body)
         case "value":
             return body
         case "list":
-            return [read_tree(item, folder, trusted) for item in body]
+            return [read_tree(item, folder, trusted, device) for item in body]
         case "tuple":
-            return tuple(read_tree(item, folder, trusted) for item in body)
+            return tuple(read_tree(item, folder, trusted, device) for item in body)
         case "dict":
-            return {read_tree(key, folder, trusted): read_tree(item, folder, trusted) for key, item in body}
+            return {
+                read_tree(key, folder, trusted, device): read_tree(item, folder, trusted, device) for key, item in body
+            }
         case "pickle" if trusted:
             return pickle.loads(base64.b64decode(body))
         case _:

@@ -20,7 +20,7 @@ SCHEMA_VERSION = 1
 class Config(Record):
     """What a run was asked to do, resolved once."""
 
-    target: Literal["cpu"] = "cpu"
+    target: Literal["cpu", "cuda"] = "cpu"
     author: str = "expert"
     policy: Policy = "strict"
     budget_s: float | None = 60.0

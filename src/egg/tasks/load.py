@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -64,7 +65,7 @@ def materialize(
     recipe = recipe_of(task)
     with extended_path(task.search_path):
         module = build_module(recipe, task.training, seed)
-        args, kwargs = _draw(recipe, task, workload, seed)
+        args, kwargs = _draw(recipe, task, workload, seed, device)
     move_module(module, dtype, device)
     args, kwargs = map_leaves(lambda leaf: _moved(leaf, dtype, device), (args, kwargs))
     return Loaded(module, args, kwargs)
@@ -74,7 +75,7 @@ def draw_inputs(task: Task, workload: Workload, seed: int, device: str = "cpu") 
     """Returns the inputs alone, equal to those of `materialize` under the same seed. Raises TaskError."""
     recipe = recipe_of(task)
     with extended_path(task.search_path):
-        args, kwargs = _draw(recipe, task, workload, seed)
+        args, kwargs = _draw(recipe, task, workload, seed, device)
     return map_leaves(lambda leaf: _moved(leaf, None, device), (args, kwargs))
 
 
@@ -155,12 +156,21 @@ def move_module(module: nn.Module, dtype: Literal["float64"] | None, device: str
                 setattr(part, name, _moved(value, dtype, device))
 
 
-def _draw(recipe: Recipe, task: Task, workload: Workload, seed: int) -> Call:
-    call = draw_workload(recipe, workload.name, seed)
+def _draw(recipe: Recipe, task: Task, workload: Workload, seed: int, device: str) -> Call:
+    call = _draw_on(device, recipe, workload.name, seed)
     if task.kind != "live" or seed == workload.seed:
         return call
     with seeded(input_seed(seed)):
         return map_leaves(_shuffled, call)
+
+
+def _draw_on(device: str, recipe: Recipe, workload: str, seed: int) -> Call:
+    """Returns the arguments drawn on the device itself, which spares gigabytes a journey, or on the CPU where they
+    can't be: a generator of the CPU, or arrays of numpy."""
+    if device != "cpu":
+        with suppress(TaskError), torch.device(device):
+            return draw_workload(recipe, workload, seed)
+    return draw_workload(recipe, workload, seed)
 
 
 def _shuffled(leaf: Any) -> Any:
@@ -172,8 +182,8 @@ def _shuffled(leaf: Any) -> Any:
         return leaf
     length = 1 + sum((extent - 1) * step for extent, step in zip(leaf.shape, leaf.stride(), strict=True))
     memory = leaf.detach().as_strided((length if leaf.numel() else 0,), (1,)).clone()
-    used = torch.arange(memory.numel()).as_strided(leaf.shape, leaf.stride()).flatten().unique()
-    memory[used] = memory[used[torch.randperm(used.numel())]]
+    used = torch.arange(memory.numel(), device=memory.device).as_strided(leaf.shape, leaf.stride()).flatten().unique()
+    memory[used] = memory[used[torch.randperm(used.numel(), device=memory.device)]]
     return memory.as_strided(leaf.shape, leaf.stride())
 
 

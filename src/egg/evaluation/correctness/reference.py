@@ -52,14 +52,15 @@ class Expectation:
 class Reference:
     """A task's module with its oracle: draws trials and says what is right."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: Task, device: str = "cpu") -> None:
         self._task = task
+        self._device = device
         self._workloads = {w.name: w for w in task.workloads}
         self.seed = task.workloads[0].seed
-        self.module = materialize(task, task.workloads[0], self.seed).module
+        self.module = materialize(task, task.workloads[0], self.seed, device=device).module
         self._pristine = copied(self.module.state_dict())
         self._state = self._pristine
-        self._oracle = Oracle(lambda: materialize(task, task.workloads[0], self.seed, "float64").module)
+        self._oracle = Oracle(lambda: materialize(task, task.workloads[0], self.seed, "float64", device).module)
         self.output_shares_input: set[str] = set()
         self.changes_inputs = False
         self.changes_state = False
@@ -116,7 +117,7 @@ class Reference:
         return replace(expected, error_rms=rms, error_max=largest)
 
     def _inputs(self, workload: str, seed: int, kind: str) -> Call | None:
-        args, kwargs = draw_inputs(self._task, self._workloads[workload], seed)
+        args, kwargs = draw_inputs(self._task, self._workloads[workload], seed, self._device)
         call: Call = (args, kwargs)
         if kind != "scaled":
             return call

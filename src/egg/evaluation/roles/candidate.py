@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from egg.evaluation.calls import Call, call_seeded, one_thread, settings
+from egg.evaluation.devices.backend import open_device
 from egg.evaluation.roles.library_share import library_share
 from egg.evaluation.roles.stopwatch import KEPT_CALLS, Stopwatch, TimedOperations
 from egg.evaluation.tensors import (
@@ -31,7 +32,8 @@ from egg.evaluation.workers.worker import Refusal
 class Operations(TimedOperations):
     """The operations by name; the caller gives each its own deadline."""
 
-    def __init__(self) -> None:
+    def __init__(self, target: str = "cpu") -> None:
+        self._device = open_device(target)
         self._settings = settings()
         self._module: ModuleType | None = None
         self._model: nn.Module | None = None
@@ -65,17 +67,17 @@ class Operations(TimedOperations):
         cls = getattr(self._module, entry, None)
         if not isinstance(cls, type) or not issubclass(cls, nn.Module):
             raise Refusal("contract", f"the file defines no torch.nn.Module named {entry}")
-        args, kwargs = read_tree(init, Path(folder), trusted=True)
+        args, kwargs = map_tensors(read_tree(init, Path(folder), trusted=True), self._device.place)
         with torch.no_grad():
-            model = call_seeded(seed, cls, *map_tensors(args, own_copy), **map_tensors(kwargs, own_copy))
+            model = call_seeded(seed, cls, *args, **kwargs)
         self._training = training
-        self._model = model.train(training)
+        self._model = model.to(self._device.torch_device).train(training)
         return {}
 
     def do_load_state(self, state: Tree, folder: str) -> dict[str, Any]:
         """Loads weights and buffers by name; every name must be on both sides, with one shape."""
         model = self._ready_model()
-        self._state = read_tree(state, Path(folder))
+        self._state = read_tree(state, Path(folder), device=self._device)
         own = model.state_dict()
         missing = sorted(set(self._state) - set(own))
         extra = sorted(set(own) - set(self._state))
@@ -98,12 +100,14 @@ class Operations(TimedOperations):
     def do_call(self, inputs: Tree, folder: str, seed: int, reuse: bool) -> dict[str, Any]:
         """Calls the model once on the inputs; with `reuse`, on the tensors of the last call with new values in them."""
         model = self._ready_model()
-        self._original = read_tree(inputs, Path(folder), trusted=True)
+        self._original = read_tree(inputs, Path(folder), trusted=True, device=self._device)
         if not (reuse and _refill(self._call, self._original)):
             self._call = map_tensors(self._original, own_copy)
         self._assert_mode("before")
+        self._device.poison()
         with torch.no_grad():
             self._output = call_seeded(seed, model, *self._call[0], **self._call[1])
+        self._device.join()
         self._assert_mode("after")
         _check_types(self._output)
         if len(self._kept) < KEPT_CALLS:
@@ -130,13 +134,14 @@ class Operations(TimedOperations):
     def do_pool(self, pool: list[Tree], folder: str, fresh_inputs: bool) -> dict[str, Any]:
         """Takes the inputs of the timed calls."""
         self._kept, self._output = [], None
-        calls = [read_tree(tree, Path(folder), trusted=True) for tree in pool]
-        self._stopwatch = Stopwatch(self._ready_model(), calls, fresh_inputs)
+        calls = [read_tree(tree, Path(folder), trusted=True, device=self._device) for tree in pool]
+        self._stopwatch = Stopwatch(self._device, self._ready_model(), calls, fresh_inputs)
         return {}
 
     def do_profile(self, inputs: Tree, folder: str, calls: int) -> dict[str, Any]:
         """Returns what share of the time goes to library operators."""
-        args, kwargs = map_tensors(read_tree(inputs, Path(folder), trusted=True), own_copy)
+        given = read_tree(inputs, Path(folder), trusted=True, device=self._device)
+        args, kwargs = map_tensors(given, own_copy)
         with torch.no_grad():
             return library_share(self._ready_model(), args, kwargs, calls)
 
@@ -157,7 +162,7 @@ class Operations(TimedOperations):
 
     def _write(self, value: Any, folder: Path, prefix: str) -> Tree:
         try:
-            return write_tree(value, folder, prefix)
+            return write_tree(value, folder, prefix, device=self._device)
         except Unsupported as error:
             raise Refusal("rejected", f"the output holds {error}") from error
 

@@ -12,6 +12,7 @@ from egg.evaluation.calls import one_thread, settings
 from egg.evaluation.correctness import tolerance
 from egg.evaluation.correctness.compare import Expected, Measured, Mismatch, measure, structure_mismatch
 from egg.evaluation.correctness.reference import Draw, Reference
+from egg.evaluation.devices.backend import open_device
 from egg.evaluation.roles.rungs import RUNGS
 from egg.evaluation.roles.stopwatch import KEPT_CALLS, Stopwatch, TimedOperations
 from egg.evaluation.tensors import Tree, Unsupported, map_tensors, read_tree, span, walk, write_tree
@@ -25,7 +26,8 @@ _UNREADABLE = (Unsupported, OSError, KeyError, TypeError, ValueError, AttributeE
 class Operations(TimedOperations):
     """The operations by name. No candidate code ever runs here."""
 
-    def __init__(self) -> None:
+    def __init__(self, target: str = "cpu") -> None:
+        self._device = open_device(target)
         self._reference: Reference | None = None
         self._draw: Draw | None = None
         self._digests: list[dict[str, str]] = []
@@ -34,13 +36,13 @@ class Operations(TimedOperations):
     def do_load(self, task: str, folder: str) -> dict[str, Any]:
         """Builds the reference and writes the arguments of its constructor."""
         record = Task.model_validate_json(task)
-        self._reference = Reference(record)
+        self._reference = Reference(record, self._device.torch_device)
         self._function = self._reference.module
         init = init_arguments(record, self._reference.seed)
         return {
             "init": write_tree(init, Path(folder), "init", trusted=True),
             "seed": self._reference.seed,
-            "described": {"torch": torch.__version__, **settings()},
+            "described": {"torch": torch.__version__, **settings(), **self._device.describe()},
         }
 
     def do_draw(self, folder: str, workload: str, seed: int, kind: str, state: bool) -> dict[str, Any]:
@@ -49,9 +51,9 @@ class Operations(TimedOperations):
             self._draw = self._ready().draw(workload, seed, kind, state)
         if self._draw is None:
             return {}
-        answer: dict[str, Any] = {"inputs": write_tree(self._draw.call, Path(folder), "given", trusted=True)}
+        answer: dict[str, Any] = {"inputs": self._written(self._draw.call, folder, "given")}
         if state or self._ready().changes_state:
-            answer["state"] = write_tree(self._draw.state, Path(folder), "weights", trusted=True)
+            answer["state"] = self._written(self._draw.state, folder, "weights")
         return answer
 
     def do_judge(self, folder: str, sent: dict[str, Any]) -> dict[str, Any]:
@@ -60,15 +62,15 @@ class Operations(TimedOperations):
         assert draw is not None, "do_draw comes first"
         where = Path(folder)
         try:
-            output = read_tree(sent["output"], where)
-            inputs = {k: read_tree(v, where) for k, v in sent["inputs"].items()}
-            state = {k: read_tree(v, where) for k, v in sent["state"].items()}
+            output = read_tree(sent["output"], where, device=self._device)
+            inputs = {k: read_tree(v, where, device=self._device) for k, v in sent["inputs"].items()}
+            state = {k: read_tree(v, where, device=self._device) for k, v in sent["state"].items()}
         except _UNREADABLE as error:
             return _fault(Mismatch("REJECTED", f"what the candidate sent can't be read: {error}"))
         if len(self._digests) < KEPT_CALLS:
             self._digests.append(_digests(output))
         expected = self._ready().expect(draw)
-        if (fault := structure_mismatch(output, expected.output)) is not None:
+        if (fault := structure_mismatch(output, expected.output) or _elsewhere(output, expected.output)) is not None:
             return _fault(fault)
         return self._hold(draw, expected.leaves, output, inputs, state)
 
@@ -124,15 +126,18 @@ class Operations(TimedOperations):
             if calls and total > limit_bytes:
                 break
             calls.append(draw.call)
-            trees.append(write_tree(draw.call, Path(folder), f"pool{i}_", trusted=True))
+            trees.append(self._written(draw.call, folder, f"pool{i}_"))
         fresh = reference.changes_inputs
-        self._stopwatch = Stopwatch(self._function, calls, fresh)
+        self._stopwatch = Stopwatch(self._device, self._function, calls, fresh)
         return {"pool": trees, "fresh_inputs": fresh}
 
     def do_transform(self, rung: str) -> dict[str, Any]:
         """Replaces what is timed by a rung of the ladder."""
         self._function = RUNGS[rung](self._ready().module)
         return {}
+
+    def _written(self, value: Any, folder: str, prefix: str) -> Tree:
+        return write_tree(value, Path(folder), prefix, trusted=True, device=self._device)
 
     def _ready(self) -> Reference:
         assert self._reference is not None, "do_load comes first"
@@ -141,7 +146,17 @@ class Operations(TimedOperations):
 
 def _digests(output: Any) -> dict[str, str]:
     leaves = [(k, v) for k, v in walk(output, "output") if isinstance(v, torch.Tensor)]
-    return {k: content_hash(v.contiguous().view(-1).view(torch.uint8).numpy().tobytes()) for k, v in leaves}
+    return {k: content_hash(v.cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes()) for k, v in leaves}
+
+
+def _elsewhere(candidate: Any, reference: Any) -> Mismatch | None:
+    """Returns the first tensor that lies on another device than the reference's."""
+    for (name, mine), (_, theirs) in zip(walk(candidate, "output"), walk(reference, "output"), strict=True):
+        if isinstance(mine, torch.Tensor) and mine.device.type != theirs.device.type:
+            return Mismatch(
+                "REJECTED", f"{name} is on {mine.device.type}; the reference gives it on {theirs.device.type}"
+            )
+    return None
 
 
 def _fault(mismatch: Mismatch) -> dict[str, Any]:

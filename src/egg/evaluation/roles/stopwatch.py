@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from time import perf_counter_ns, sleep  # bound now, before a candidate could replace them
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from egg.evaluation.calls import Call
+from egg.evaluation.devices.backend import Backend, Window
 from egg.evaluation.tensors import map_tensors, own_copy
 
 HAND_OVER_S = 0.0025
@@ -23,10 +24,19 @@ _STABLE_CALLS = 5
 _STABLE_WITHIN = 0.10
 
 
-class Stopwatch:
-    """Calls one function on a rotating pool of inputs and reads the monotonic clock around each call."""
+@dataclass(frozen=True)
+class Block:
+    """The windows of the timed calls of one block, and how long all of it took, discarded calls included."""
 
-    def __init__(self, function: Callable[..., Any], pool: list[Call], fresh_inputs: bool) -> None:
+    windows: list[Window]
+    block_ns: int
+
+
+class Stopwatch:
+    """Calls one function on a rotating pool of inputs and times each call, with cold caches where the device can."""
+
+    def __init__(self, device: Backend, function: Callable[..., Any], pool: list[Call], fresh_inputs: bool) -> None:
+        self._device = device
         self._function = function
         self._pool = [map_tensors(call, own_copy) for call in pool]
         self._fresh_inputs = fresh_inputs
@@ -35,11 +45,11 @@ class Stopwatch:
 
     def warm_up(self, limit_s: float, min_calls: int, min_s: float) -> tuple[int, float]:
         """Returns calls made and the median of the last ones in seconds, once they agree or the limit is reached."""
-        started = perf_counter_ns()
+        started = self._device.clock_ns()
         times: list[float] = []
         while True:
-            times.append(self._one_call() / 1e9)
-            spent = (perf_counter_ns() - started) / 1e9
+            times.append(self._one_call().host_ns / 1e9)
+            spent = (self._device.clock_ns() - started) / 1e9
             last = times[-_STABLE_CALLS:]
             steady = len(last) == _STABLE_CALLS and max(last) <= (1 + _STABLE_WITHIN) * min(last)
             if spent >= limit_s or (steady and len(times) >= min_calls and spent >= min_s):
@@ -49,26 +59,24 @@ class Stopwatch:
             self._discarded = 0 if typical > _LONG_CALL_S else 1
         return len(times), typical
 
-    def block(self, calls: int) -> tuple[list[int], int]:
-        """Returns nanoseconds of each of `calls` calls, and of the whole block with its discarded calls."""
-        started = perf_counter_ns()
-        sleep(HAND_OVER_S)
+    def block(self, calls: int) -> Block:
+        """Returns the windows of `calls` calls in turn."""
+        started = self._device.clock_ns()
+        self._device.sleep(HAND_OVER_S)
         for _ in range(self._discarded):
             self._one_call()
-        times = [self._one_call() for _ in range(calls)]
-        return times, perf_counter_ns() - started
+        windows = [self._one_call() for _ in range(calls)]
+        return Block(windows, self._device.clock_ns() - started)
 
-    def _one_call(self) -> int:
+    def _one_call(self) -> Window:
         args, kwargs = self._pool[self._next]
         self._next = (self._next + 1) % len(self._pool)
         if self._fresh_inputs:
             args, kwargs = map_tensors((args, kwargs), own_copy)
-        clock, function = perf_counter_ns, self._function
-        started = clock()
-        result = function(*args, **kwargs)
-        ended = clock()
+        self._device.flush()
+        result, window = self._device.window(self._function, args, kwargs)
         del result  # freed outside the window, for both legs
-        return ended - started
+        return window
 
 
 class TimedOperations:
@@ -87,5 +95,9 @@ class TimedOperations:
         """Times one block of calls."""
         assert self._stopwatch is not None
         with torch.no_grad():
-            times_ns, block_ns = self._stopwatch.block(calls)
-        return {"times_ns": times_ns, "block_ns": block_ns}
+            block = self._stopwatch.block(calls)
+        return {
+            "host_ns": [w.host_ns for w in block.windows],
+            "event_ns": [w.event_ns for w in block.windows],
+            "block_ns": block.block_ns,
+        }

@@ -59,7 +59,7 @@ def time_legs(
         for is_first in pair:
             leg, calls, at = (first, plan.first_calls, 0) if is_first else (second, plan.second_calls, 1)
             answer = leg.ask("block", calls=calls)
-            times = [int(t) for t in answer["times_ns"]]
+            times = [int(t) for t in answer["host_ns"]]
             asked_s = leg.last_ask_s()
             if len(times) != calls or min(times, default=0) <= 0 or sum(times) > asked_s * 1e9:
                 raise ImpossibleTimes(f"{leg.name}: {calls} calls in {asked_s:.3g} s can't have taken {times[:5]} ns")

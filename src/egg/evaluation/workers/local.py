@@ -236,6 +236,7 @@ class LocalWorkplace:
                     "folder": str(post.folder),
                     "fresh": post.fresh or not self._warm,
                     "memory_bytes": post.memory_bytes,
+                    "target": post.target,
                     "nonce": nonce,
                     "env": worker_environment(os.environ, post.folder, post.builds, self._threads),
                 },

@@ -82,7 +82,7 @@ def run(channel_fd: int, keeper: int, request: dict[str, Any]) -> NoReturn:
     channel = Channel(end)
     _confine(request)
     module = importlib.import_module(f"egg.evaluation.roles.{request['role']}")
-    operations = module.Operations()
+    operations = module.Operations(request["target"])
     channel.send({"nonce": request["nonce"], "ready": True})
     while (message := channel.receive()) is not None:
         channel.send({"id": message["id"], "nonce": message["nonce"], **_answer(operations, message)})

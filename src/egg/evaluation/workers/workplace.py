@@ -25,6 +25,8 @@ class Post:
     """True for a new interpreter; False allows a fork of a process that has only imported libraries."""
     memory_bytes: int | None = None
     """Limit on private memory; None for no limit."""
+    target: str = "cpu"
+    """What the role opens to compute on, before it shakes hands."""
 
 
 class WorkerLost(Exception):

@@ -1,0 +1,92 @@
+"""What the harness needs of a device inside a worker, as a Protocol. Stopwatch and checks know no more than this."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import torch
+
+Target = Literal["cpu", "cuda"]
+
+
+@dataclass(frozen=True)
+class Window:
+    """The time of one call, from just before it until the whole device was idle again."""
+
+    host_ns: int
+    """On the host's monotonic clock."""
+    event_ns: int | None
+    """Between two events on the device's current stream; None where the device has none."""
+
+    @property
+    def device_ns(self) -> int:
+        """The device's own figure where it has one, else the host's."""
+        return self.host_ns if self.event_ns is None else self.event_ns
+
+
+class DeviceFault(Exception):
+    """The device reported an error that stays until the process ends."""
+
+
+class Backend(Protocol):
+    """One device. Each handle that it uses was bound before a candidate could replace it."""
+
+    kind: str
+    """`cpu`, `cuda` or `virtual`."""
+    torch_device: str
+    """What PyTorch calls it."""
+
+    def clock_ns(self) -> int:
+        """Returns nanoseconds of the host's monotonic clock."""
+        ...
+
+    def sleep(self, seconds: float) -> None:
+        """Lets the host wait."""
+        ...
+
+    def place(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Returns a copy in the device's memory with the same strides, gaps and overlaps."""
+        ...
+
+    def home(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Returns the tensor in host memory with the same strides, as it is once the device is idle."""
+        ...
+
+    def owns(self, tensor: torch.Tensor) -> bool:
+        """Returns whether the tensor lies in the device's memory."""
+        ...
+
+    def join(self) -> None:
+        """Waits for all work of all streams. Raises DeviceFault where some of it failed."""
+        ...
+
+    def window(self, function: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Any, Window]:
+        """Returns what one call gives, and its time. The device is idle before and after."""
+        ...
+
+    def flush(self) -> None:
+        """Leaves nothing of earlier work in the device's caches, and no line that has yet to be written back."""
+        ...
+
+    def poison(self) -> None:
+        """Overwrites free memory with NaN, so that what is never written is never right by luck."""
+        ...
+
+    def describe(self) -> dict[str, str]:
+        """Returns what figures of this device rest on; what can't be read is `unknown`."""
+        ...
+
+
+def open_device(target: str) -> Backend:
+    """Returns the device of a target. Raises RuntimeError where this machine has none."""
+    if target == "cpu":
+        from egg.evaluation.devices.cpu import CpuDevice
+
+        return CpuDevice()
+    if target == "cuda":
+        from egg.evaluation.devices.cuda import CudaDevice
+
+        return CudaDevice()
+    raise ValueError(f"target {target!r}: choose cpu or cuda")

@@ -1,0 +1,131 @@
+"""One NVIDIA GPU: PyTorch's own memory, the driver's own events and its wait for everything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import perf_counter_ns, sleep  # bound now, before a candidate could replace them
+from typing import Any
+
+import torch
+
+from egg.evaluation.devices.backend import Window
+from egg.evaluation.devices.driver import Driver
+from egg.evaluation.tensors import storage_of
+from egg.schema.evaluation import UNKNOWN
+
+FLUSH_FACTOR = 2
+"""Times the second-level cache that a flush touches."""
+_LEAST_FLUSH_BYTES = 64 * 2**20
+_NAN_BYTE = 0xFF
+"""Makes a NaN of every floating type, and -1 of every integer."""
+
+
+class CudaDevice:
+    """Implements `Backend` on the current device. The context is made here, before any candidate code."""
+
+    kind = "cuda"
+    torch_device = "cuda"
+
+    def __init__(self) -> None:
+        torch.cuda.init()
+        torch.zeros(1, device="cuda")  # makes the context current in this thread
+        self._driver = Driver()
+        self._snapshot = torch.cuda.memory_snapshot
+        self._stream_of = torch.cuda.current_stream
+        self._sum = torch.sum
+        self._properties: Any = torch.cuda.get_device_properties(0)
+        self._start, self._end = self._driver.event(), self._driver.event()
+        size = max(FLUSH_FACTOR * self.l2_bytes, _LEAST_FLUSH_BYTES)
+        self._written = self._driver.allocate(size)
+        self._flush_bytes = size
+        self._read = torch.zeros(size // 8, dtype=torch.int64, device="cuda")
+        self.flush()
+        self.join()
+
+    @property
+    def driver(self) -> Driver:
+        """The privately bound driver."""
+        return self._driver
+
+    @property
+    def l2_bytes(self) -> int:
+        """Bytes of the second-level cache, as the device says."""
+        return int(getattr(self._properties, "L2_cache_size", 0))
+
+    def clock_ns(self) -> int:
+        """Returns nanoseconds of the host's monotonic clock."""
+        return perf_counter_ns()
+
+    def sleep(self, seconds: float) -> None:
+        """Lets the host wait."""
+        sleep(seconds)
+
+    def place(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Returns a copy on the device with the same strides, gaps and overlaps."""
+        if tensor.layout is not torch.strided:
+            return tensor.to("cuda", copy=True)
+        return storage_of(tensor).to("cuda", copy=True).as_strided(tensor.shape, tensor.stride())
+
+    def home(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Returns a copy in host memory with the same strides, taken once the device is idle."""
+        if tensor.device.type == "cpu":
+            return tensor
+        self.join()
+        return storage_of(tensor.detach()).cpu().as_strided(tensor.shape, tensor.stride())
+
+    def owns(self, tensor: torch.Tensor) -> bool:
+        """Returns whether the tensor lies on the device."""
+        return tensor.device.type == "cuda"
+
+    def join(self) -> None:
+        """Waits for all work of all streams. Raises DeviceFault."""
+        self._driver.synchronize()
+
+    def window(self, function: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Any, Window]:
+        """Returns what one call gives, and its time. What was queued before, a flush too, has ended by then.
+
+        The end event is recorded where the call returns, so that work on a stream of its own shows as a gap between
+        the two figures.
+        """
+        clock, driver = perf_counter_ns, self._driver
+        stream = int(self._stream_of().cuda_stream)
+        driver.synchronize()
+        started = clock()
+        driver.record(self._start, stream)
+        result = function(*args, **kwargs)
+        driver.record(self._end, stream)
+        driver.synchronize()
+        ended = clock()
+        return result, Window(ended - started, driver.elapsed_ns(self._start, self._end))
+
+    def flush(self) -> None:
+        """Writes twice the cache, then reads as much of other memory, which drives the written lines out."""
+        self._driver.reset_persisting()
+        self._driver.fill(self._written, 0, self._flush_bytes)
+        self._sum(self._read)
+
+    def poison(self) -> None:
+        """Overwrites every free block that PyTorch's allocator keeps, through the driver."""
+        self._driver.synchronize()
+        for segment in self._snapshot():
+            for block in segment["blocks"]:
+                if block["state"] == "inactive":
+                    self._driver.fill(int(block["address"]), _NAN_BYTE, int(block["size"]))
+        self._driver.synchronize()
+
+    def describe(self) -> dict[str, str]:
+        """Returns the device with its versions; clocks and temperature are read by the caller."""
+        free, total = torch.cuda.mem_get_info()
+        return {
+            "device": "cuda",
+            "gpu": str(self._properties.name),
+            "gpu_uuid": str(getattr(self._properties, "uuid", UNKNOWN)),
+            "gpu_memory_bytes": str(total),
+            "gpu_free_bytes": str(free),
+            "l2_bytes": str(self.l2_bytes or UNKNOWN),
+            "cuda": str(torch.version.cuda or UNKNOWN),
+            "cuda_driver_api": self._driver.version(),
+            "cudnn_tf32": str(torch.backends.cudnn.allow_tf32),
+            "matmul_tf32": str(torch.backends.cuda.matmul.allow_tf32),
+            "cache_flush": f"{self._flush_bytes} bytes written, then as many read",
+        }

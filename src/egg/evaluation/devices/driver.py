@@ -1,0 +1,116 @@
+"""The CUDA driver by ctypes: functions that candidate code can't replace by assigning to a name in PyTorch."""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import byref, c_char, c_char_p, c_float, c_int, c_size_t, c_ubyte, c_uint64, c_void_p
+
+from egg.evaluation.devices.backend import DeviceFault
+
+_SUCCESS = 0
+HANDLE_BYTES = 64
+
+
+class IpcHandle(ctypes.Structure):
+    """`CUipcMemHandle`, which travels by value."""
+
+    _fields_ = (("reserved", c_char * HANDLE_BYTES),)
+
+
+class Driver:
+    """The few driver functions that the harness needs, on the context that is current in this thread."""
+
+    def __init__(self, library: ctypes.CDLL | None = None) -> None:
+        cuda = library or ctypes.CDLL("libcuda.so.1")
+        self._name_of = cuda.cuGetErrorName
+        self._synchronize = cuda.cuCtxSynchronize
+        self._create_event = cuda.cuEventCreate
+        self._record = cuda.cuEventRecord
+        self._elapsed = cuda.cuEventElapsedTime
+        self._memset = cuda.cuMemsetD8_v2
+        self._allocate = cuda.cuMemAlloc_v2
+        self._free = cuda.cuMemFree_v2
+        self._copy = cuda.cuMemcpyDtoD_v2
+        self._range = cuda.cuMemGetAddressRange_v2
+        self._export = cuda.cuIpcGetMemHandle
+        self._import = cuda.cuIpcOpenMemHandle_v2
+        self._close = cuda.cuIpcCloseMemHandle
+        self._version = cuda.cuDriverGetVersion
+        self._reset_persisting = cuda.cuCtxResetPersistingL2Cache
+
+    def synchronize(self) -> None:
+        """Waits for all work of all streams of the context."""
+        self._check(self._synchronize(), "synchronise")
+
+    def event(self) -> c_void_p:
+        """Returns a new event that takes time."""
+        event = c_void_p()
+        self._check(self._create_event(byref(event), 0), "create an event")
+        return event
+
+    def record(self, event: c_void_p, stream: int) -> None:
+        """Records an event on a stream by its handle."""
+        self._check(self._record(event, c_void_p(stream)), "record an event")
+
+    def elapsed_ns(self, start: c_void_p, end: c_void_p) -> int:
+        """Returns nanoseconds between two events that have happened; the device resolves about 500."""
+        elapsed_ms = c_float()
+        self._check(self._elapsed(byref(elapsed_ms), start, end), "read an event")
+        return round(elapsed_ms.value * 1e6)
+
+    def fill(self, address: int, byte: int, size: int) -> None:
+        """Fills device memory with one byte."""
+        self._check(self._memset(c_uint64(address), c_ubyte(byte), c_size_t(size)), "fill memory")
+
+    def allocate(self, size: int) -> int:
+        """Returns the address of new memory that belongs to no allocator of PyTorch."""
+        address = c_uint64()
+        self._check(self._allocate(byref(address), c_size_t(size)), f"allocate {size} bytes")
+        return address.value
+
+    def free(self, address: int) -> None:
+        """Frees what `allocate` gave."""
+        self._check(self._free(c_uint64(address)), "free memory")
+
+    def copy(self, target: int, source: int, size: int) -> None:
+        """Copies within the device and waits for it."""
+        self._check(self._copy(c_uint64(target), c_uint64(source), c_size_t(size)), "copy memory")
+        self.synchronize()
+
+    def export(self, address: int) -> str:
+        """Returns the handle, as hex digits, by which another process can map what `allocate` gave."""
+        handle = IpcHandle()
+        self._check(self._export(byref(handle), c_uint64(address)), "export memory")
+        return bytes(handle).hex()
+
+    def open(self, handle: str) -> tuple[int, int]:
+        """Returns address and size of another process's memory, mapped here until `close`."""
+        raw = bytes.fromhex(handle)
+        if len(raw) != HANDLE_BYTES:
+            raise DeviceFault(f"a memory handle of {len(raw)} bytes; it has {HANDLE_BYTES}")
+        address = c_uint64()
+        self._check(self._import(byref(address), IpcHandle.from_buffer_copy(raw), 1), "map memory")
+        base, size = c_uint64(), c_size_t()
+        self._check(self._range(byref(base), byref(size), address), "read the size of mapped memory")
+        return address.value, size.value
+
+    def close(self, address: int) -> None:
+        """Unmaps what `open` gave."""
+        self._check(self._close(c_uint64(address)), "unmap memory")
+
+    def version(self) -> str:
+        """Returns the newest CUDA version that the driver serves, such as `13.0`."""
+        number = c_int()
+        self._check(self._version(byref(number)), "read the version")
+        return f"{number.value // 1000}.{number.value % 1000 // 10}"
+
+    def reset_persisting(self) -> None:
+        """Returns every cache line that was pinned to normal; older devices have none and say so."""
+        self._reset_persisting()
+
+    def _check(self, code: int, what: str) -> None:
+        if code == _SUCCESS:
+            return
+        name = c_char_p()
+        self._name_of(c_int(code), byref(name))
+        raise DeviceFault(f"CUDA driver: can't {what}: {(name.value or b'unknown error').decode()} ({code})")
