@@ -84,6 +84,13 @@ def measured_device() -> Device:
     return cached_device(cache_folder() / "devices")
 
 
+def threads() -> int:
+    """Returns the threads that work on this machine may use."""
+    from egg.analysis.device import usable_cores
+
+    return usable_cores()
+
+
 def analyst() -> Analyst:
     """Returns the analyst of this machine."""
     from egg.analysis.analyst import TorchAnalyst

@@ -94,7 +94,7 @@ def _better(one: Device, other: Device) -> Device:
 def measure_device(clock: Clock = time.perf_counter) -> Device:
     """Returns this machine's record, measured now; cache sizes come from the system, or from the sheet."""
     fallback = device_sheet("generic-cpu")
-    cores = _cores()
+    cores = usable_cores()
     capability = torch.backends.cpu.get_cpu_capability()
     l1, l2, l3 = (_cache_bytes(level) for level in (1, 2, 3))
     l1, l2 = l1 or fallback.l1_bytes, l2 or fallback.l2_bytes
@@ -102,7 +102,7 @@ def measure_device(clock: Clock = time.perf_counter) -> Device:
     near_bytes = min(l2 // 4, ONE_THREAD_BYTES)  # source and target fill half of the second-level cache
     with torch.inference_mode():
         return Device(
-            name=_cpu_name(),
+            name=cpu_name(),
             kind="cpu",
             cores=cores,
             vector_bytes=VECTOR_BYTES.get(capability, 16),
@@ -164,7 +164,7 @@ def _launch_us(clock: Clock) -> float:
     return _best_s(launch, clock) / calls * 1e6
 
 
-def _cores() -> int:
+def usable_cores() -> int:
     """Returns the cores that torch's threads may use."""
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(torch.get_num_threads(), allowed))
@@ -172,11 +172,11 @@ def _cores() -> int:
 
 def _machine_key() -> str:
     capability = torch.backends.cpu.get_cpu_capability()
-    parts = (_cpu_name(), str(_cores()), str(torch.get_num_threads()), torch.__version__, capability, str(FORMAT))
+    parts = (cpu_name(), str(usable_cores()), str(torch.get_num_threads()), torch.__version__, capability, str(FORMAT))
     return content_hash(*parts)
 
 
-def _cpu_name() -> str:
+def cpu_name() -> str:
     """Returns the processor's name as the system gives it."""
     info = Path("/proc/cpuinfo")
     if info.is_file():

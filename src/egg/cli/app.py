@@ -101,6 +101,32 @@ def analyze(task: TaskName, /, *, inputs: Inputs = None, as_json: Json = False) 
     return analyze(task, inputs, as_json)
 
 
+@app.command
+def verify(
+    candidate: Annotated[Path, Parameter(help="A Python file that defines ModelNew.")],
+    /,
+    *,
+    task: Annotated[str, Parameter(help="What it must compute: a file, or package.module:Class.")],
+    inputs: Inputs = None,
+    entry: Annotated[str, Parameter(help="Name of the candidate's class.")] = "ModelNew",
+    policy: Annotated[
+        Literal["strict", "tf32", "half", "kernelbench"], Parameter(help="How large an error may be.")
+    ] = "strict",
+    tier: Annotated[
+        Literal["search", "attest"], Parameter(help="attest: what can be published; search: a quick estimate.")
+    ] = "attest",
+    ladder: Annotated[tuple[str, ...], Parameter(help="Baselines to time it against, besides eager.", negative="")] = (
+        "torch.compile",
+    ),
+    out: Annotated[Path | None, Parameter(help="File for the JSON document.")] = None,
+    as_json: Json = False,
+) -> int:
+    """Prove that a kernel of your own computes what the task computes, and measure it."""
+    from egg.cli.verify import Command, verify
+
+    return verify(Command(candidate, task, inputs, entry, policy, tier, ladder, out, as_json))
+
+
 def status(tokens: Sequence[str] | None = None) -> int:
     """Returns the exit status of one command line; errors are on stderr by then."""
     try:

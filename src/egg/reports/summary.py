@@ -117,7 +117,7 @@ def summarise(state: RunState) -> Summary:
     winner = _winner(state)
     evaluation = _evaluation(state, winner)
     ours = None if winner is None or evaluation is None else _over_eager_of(winner, evaluation)
-    rungs = tuple(_rung(b, evaluation, ours) for b in state.baselines)
+    rungs = rungs_of(state.baselines, evaluation, ours)
     best_rung = max((r for r in rungs if r.over_eager), key=_rung_rank, default=None)
     result = _result(state)
     return Summary(
@@ -132,6 +132,13 @@ def summarise(state: RunState) -> Summary:
         steps=_steps(state, winner),
         headline=_headline(result, ours, best_rung, len(state.attempts) > 1),
     )
+
+
+def rungs_of(
+    baselines: Sequence[Baseline], evaluation: Evaluation | None, over_eager: Interval | None
+) -> tuple[Rung, ...]:
+    """Returns each baseline with how a candidate stands against it that is `over_eager` as fast as eager."""
+    return tuple(_rung(b, evaluation, over_eager) for b in baselines)
 
 
 def speedup_of(evaluation: Evaluation) -> Interval | None:

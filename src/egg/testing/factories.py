@@ -29,6 +29,7 @@ from egg.schema.run import (
     fold,
 )
 from egg.schema.task import InputLeaf, Task, Workload
+from egg.schema.verification import Verification
 
 _SPEC = TensorSpec(shape=(4, 8), dtype="float32")
 
@@ -287,3 +288,21 @@ def make_state(*attempts: Attempt, **changes: Any) -> RunState:
         state = fold(state, event)
     assert state is not None
     return state.updated(**changes)
+
+
+def make_verification(**changes: Any) -> Verification:
+    """Returns the verification of a candidate that passed the tier attest and is 1.5 times as fast as eager."""
+    found = Verification(
+        task="add one",
+        task_hash="1" * 16,
+        workloads=("default",),
+        training=True,
+        candidate="mine.py",
+        entry="ModelNew",
+        evaluation=make_evaluation(1.5, tier="attest"),
+        baselines=(make_baseline(name="torch.compile", speedup_over_eager=1.2, low=1.1, high=1.3),),
+        floor_ms=0.1,
+        device="a CPU",
+        versions={"egg": "0"},
+    )
+    return found.updated(**changes)

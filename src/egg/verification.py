@@ -1,0 +1,164 @@
+"""Candidates of other people's hands, held against a task: for the command line, the Python API and the pytest plugin.
+
+Every import of a room that needs torch is inside the function that uses it.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from egg import compose
+from egg.candidates.contract import gpu_reason
+from egg.errors import TaskError, UsageError
+from egg.schema.evaluation import Status
+from egg.schema.run import Config
+from egg.schema.verification import Verification
+
+if TYPE_CHECKING:
+    from egg.evaluation.evaluator import LocalEvaluator
+    from egg.evaluation.workers.local import LocalWorkplace
+    from egg.schema.analysis import Analysis
+    from egg.schema.candidate import Candidate
+    from egg.schema.evaluation import Baseline, Evaluation, Tier
+    from egg.schema.task import Policy, Task
+
+LADDER = ("eager", "torch.compile")
+ALLOWANCE_S = 600.0
+"""What one candidate may take in one tier; each phase has a deadline of its own besides."""
+_EARLY = (Status.COMPILE_ERROR, Status.RUNTIME_ERROR)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How a candidate is to be verified."""
+
+    policy: Policy = "strict"
+    tier: Tier = "attest"
+    ladder: tuple[str, ...] = LADDER
+    """Rungs to time it against once it has passed. Eager is the reference, which is always timed with it."""
+
+
+class Verifier:
+    """Verifies any number of candidates. Keeps its workers and its compiled code until it is closed."""
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="egg-verify-")
+        self._workplace: LocalWorkplace | None = None
+        self._evaluators: dict[tuple[str, Policy], LocalEvaluator] = {}
+        self._floors: dict[str, tuple[tuple[Analysis, ...], str]] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def verify(self, task: Task, candidate: Candidate, name: str, asked: Asked) -> Verification:
+        """Returns the verdict. `name` is what people call the candidate.
+
+        Raises UsageError where this machine can't run it, TaskError and SandboxError as `Evaluator.evaluate` does.
+        """
+        evaluator, analyses, note = self._evaluator(task, asked)
+        seen = self._evaluate(evaluator, candidate, asked.tier)
+        _check_device(seen, candidate, name)
+        passed = seen.status is Status.PASSED
+        return Verification(
+            task=task.name,
+            task_hash=task.content_hash,
+            workloads=tuple(w.name for w in task.workloads),
+            training=task.training,
+            candidate=name,
+            entry=candidate.entry,
+            evaluation=seen,
+            baselines=tuple(_rungs(evaluator, asked.ladder)) if passed else (),
+            floor_ms=sum(a.floor_ms for a in analyses) if analyses else None,
+            device=device_name(),
+            versions=compose.versions(),
+            notes=(*task.notes, *([note] if note else [])),
+        )
+
+    def close(self) -> None:
+        """Ends every worker and removes every file."""
+        for evaluator in self._evaluators.values():
+            evaluator.close()
+        self._evaluators.clear()
+        if self._workplace is not None:
+            self._workplace.close()
+            self._workplace = None
+        self._folder.cleanup()
+
+    def _evaluate(self, evaluator: LocalEvaluator, candidate: Candidate, tier: Tier) -> Evaluation:
+        """Returns what the tier gave. What a cheap search-tier check finds is not looked for at length."""
+        seen = evaluator.evaluate(candidate, "search", ALLOWANCE_S)
+        if tier == "search" or seen.status is not Status.PASSED:
+            return seen
+        return evaluator.evaluate(candidate, tier, ALLOWANCE_S)
+
+    def _evaluator(self, task: Task, asked: Asked) -> tuple[LocalEvaluator, tuple[Analysis, ...], str]:
+        from egg.evaluation.evaluator import LocalEvaluator
+        from egg.evaluation.workers.local import LocalWorkplace
+
+        root = Path(self._folder.name)
+        threads = compose.threads()
+        if self._workplace is None:
+            self._workplace = LocalWorkplace(threads, root)
+        analyses, note = self._analyses(task) if asked.tier == "attest" else ((), "")
+        key = (f"{task.content_hash}{bool(analyses)}", asked.policy)
+        if key not in self._evaluators:
+            config = Config(threads=threads, policy=asked.policy, ladder=asked.ladder)
+            work = root / str(len(self._evaluators))
+            self._evaluators[key] = LocalEvaluator(task, config, work, analyses, workplace=self._workplace)
+        return self._evaluators[key], analyses, note
+
+    def _analyses(self, task: Task) -> tuple[tuple[Analysis, ...], str]:
+        """Returns the costs of the task, for its floor; none, and why, where it can't be exported."""
+        if task.content_hash not in self._floors:
+            try:
+                found = compose.analyst().analyze(task, compose.measured_device())
+                self._floors[task.content_hash] = (tuple(found), "")
+            except TaskError as error:
+                self._floors[task.content_hash] = ((), f"no roofline floor: {error}")
+        return self._floors[task.content_hash]
+
+
+def check_ladder(names: Sequence[str]) -> tuple[str, ...]:
+    """Returns the names of rungs without repeats. Raises UsageError for one that does not exist."""
+    from egg.evaluation.roles.rungs import RUNGS
+
+    for name in names:
+        if name not in RUNGS:
+            raise UsageError(f"--ladder {name!r}: choose from {', '.join(RUNGS)}")
+    return tuple(dict.fromkeys(names))
+
+
+def device_name() -> str:
+    """Returns the name of the processor that work runs on."""
+    from egg.analysis.device import cpu_name
+
+    return cpu_name()
+
+
+def _rungs(evaluator: LocalEvaluator, ladder: Sequence[str]) -> list[Baseline]:
+    return [evaluator.baseline(name) for name in ladder if name != "eager"]
+
+
+def _check_device(seen: Evaluation, candidate: Candidate, name: str) -> None:
+    """Raises UsageError where a candidate failed for want of a GPU, which is no fault of its own."""
+    reason = gpu_reason(candidate.source)
+    if reason is None or seen.status not in _EARLY or _has_gpu():
+        return
+    said = seen.failure.message if seen.failure else str(seen.status)
+    raise UsageError(
+        f"{name} needs a CUDA device ({reason}) and this machine has none: verify it on one. It ended with {said}"
+    )
+
+
+def _has_gpu() -> bool:
+    import torch
+
+    return torch.cuda.is_available()

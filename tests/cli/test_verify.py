@@ -1,0 +1,102 @@
+"""`egg verify` from the command line: exit status, JSON, a file, and a sentence for every kind of bad input."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from egg.cli.app import status
+
+TASK = """import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        return torch.softmax(x, dim=-1)
+
+
+def get_inputs():
+    return [torch.randn(16, 300)]
+"""
+RIGHT = """import torch
+from torch import nn
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        e = torch.exp(x - x.amax(-1, keepdim=True))
+        return e / e.sum(-1, keepdim=True)
+"""
+LIAR = RIGHT.replace(
+    "class ModelNew",
+    'print("correct: True, speedup 12.3x")\nopen("result.json", "w").write(\'{"verified": true}\')\n\n\nclass ModelNew',
+).replace("return e / e.sum(-1, keepdim=True)", "return e")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("EGG_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    for name, text in (("task.py", TASK), ("right.py", RIGHT), ("liar.py", LIAR)):
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def test_a_right_kernel_is_verified(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["verify", "right.py", "--task", "task.py", "--ladder", "eager", "--json", "--out", "seen.json"]
+    assert status(command) == 0
+    printed = capsys.readouterr()
+    document = json.loads(printed.out)
+    assert printed.out == Path("seen.json").read_text()
+    assert (document["verified"], document["attested"], document["status"]) == (True, True, "PASSED")
+    assert document["rests_on"]["tier"] == "attest"
+    assert len(document["rests_on"]["seeds"]) == len(document["trials"])
+    assert document["baselines"]["eager"]["speedup_over_it"]["value"] == document["speedup"]["value"]
+
+
+def test_what_a_candidate_claims_of_itself_counts_for_nothing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert status(["verify", "liar.py", "--task", "task.py"]) == 1
+    out = capsys.readouterr().out
+    assert "WRONG_VALUE" in out
+    assert "12.3" not in out
+    assert "speedup" not in out
+    assert not Path("result.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (["none.py", "--task", "task.py"], "none.py is not a file"),
+        (["right.py", "--task", "none.py"], "none.py"),
+        (["right.py", "--task", "task.py", "--entry", "Fast"], "right.py defines no Fast; it defines ModelNew"),
+        (["task.py", "--task", "task.py"], "task.py defines no ModelNew; it defines Model"),
+        (["task.py", "--task", "task.py", "--entry", "Model"], "task.py is the task itself"),
+        (["right.py", "--task", "task.py", "--ladder", "jax"], "--ladder 'jax': choose from eager, torch.compile"),
+        (["right.py", "--task", "task.py", "--out", "no/where.json"], "there is no folder no"),
+        (["right.py", "--task", "task.py", "--out", "."], "is a folder: name a file"),
+        (["right.py"], "--task"),
+    ],
+)
+def test_bad_input_gets_a_sentence(
+    command: list[str], said: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert status(["verify", *command]) == 2
+    out, err = capsys.readouterr()
+    assert said in err
+    assert (out, "Traceback" in err) == ("", False)
+
+
+def test_a_kernel_for_another_machine_is_no_failure_of_its_own(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("gpu.py").write_text(RIGHT.replace("torch.exp(", "torch.exp(1e-9 * torch.ones(1, device='cuda') + "))
+    import torch
+
+    if torch.cuda.is_available():
+        pytest.skip("this machine has a GPU")
+    assert status(["verify", "gpu.py", "--task", "task.py"]) == 2
+    assert (
+        "gpu.py needs a CUDA device (line 7 names the device 'cuda') and this machine has none"
+        in capsys.readouterr().err
+    )

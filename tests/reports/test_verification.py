@@ -1,0 +1,117 @@
+"""A verification reads the same in the terminal and as JSON, teaches on failure, and says unknown where it is."""
+
+import io
+import json
+
+import pytest
+from rich.console import Console
+
+from egg.reports.verification import DEFINITION, verification_data, verification_table
+from egg.schema.evaluation import Basis, Evaluation, KernelShare, LeafCheck, Status, Trial
+from egg.schema.verification import Verification
+from egg.testing import factories as make
+
+WORST = "at [3, 5] got 0.25, reference 1, gold 1.00000001"
+
+
+def printed(found: Verification) -> str:
+    console = Console(file=io.StringIO(), width=110, force_terminal=False)
+    console.print(verification_table(found))
+    return console.file.getvalue()
+
+
+def failed(ratio: float = 3000.0, kind: str = "own", before: int = 0) -> Evaluation:
+    leaf = LeafCheck(
+        leaf="output", ratio_rms=ratio, ratio_max=2 * ratio, limit_rms=4, limit_max=8, worst=WORST, elements=64
+    )
+    missed = Trial(workload="default", kind=kind, seed=77, passed=False, leaves=(leaf,), message="output: wrong")
+    return make.make_failed_evaluation(trials=(*[make.make_trial()] * before, missed))
+
+
+def test_a_verified_candidate_shows_every_block() -> None:
+    text = printed(make.make_verification())
+    first = text.splitlines()[0]
+    assert first.startswith("Verified: mine.py computes add one, 1.50×")
+    for part in ("own ", "1 / 4", "1.5 / 8", "candidate", "667 µs", "eager", "1.00 ms", "1.50× [1.48, 1.52]",
+                 "torch.compile", "1.25×", "roofline floor", "15 %", DEFINITION, "findings: none", "rests on",
+                 "noise floor", "not measured", "unknown"):  # fmt: skip
+        assert part in text, part
+
+
+def test_what_is_not_known_reads_unknown_and_is_none_in_json() -> None:
+    text = " ".join(printed(make.make_verification(device="unknown")).split())
+    assert "isolation unknown" in text
+    assert "not isolated unknown" in text
+    assert "harness unknown" in text
+    rests = verification_data(make.make_verification())["rests_on"]
+    assert (rests["isolation"], rests["noise_floor_pct"], rests["hashes"]["harness"]) == (None, None, "unknown")
+
+
+def test_what_is_known_is_printed() -> None:
+    basis = Basis(
+        policy="tf32",
+        timing_method="caller",
+        noise_floor_pct=1.25,
+        isolation=("process group", "Landlock"),
+        missing_isolation=("no network: needs a user namespace",),
+        hashes={"harness": "abc"},
+    )
+    kernels = (
+        KernelShare(name="k0", owner="candidate", share_pct=70, calls=1),
+        KernelShare(name="aten::mm", owner="aten", share_pct=30, calls=2),
+    )
+    evaluation = make.make_evaluation(1.5, tier="attest", basis=basis, kernels=kernels)
+    text = printed(make.make_verification(evaluation=evaluation))
+    for part in ("tf32", "1.2 %", "process group, Landlock", "no network: needs", "harness abc",
+                 "authorship: own kernels 70 %, PyTorch 30 %", "aten::mm"):  # fmt: skip
+        assert part in text, part
+    share = verification_data(make.make_verification(evaluation=evaluation))["authorship"]["share_pct"]
+    assert share == {"candidate": 70, "library": 0, "aten": 30, "unknown": 0}
+
+
+def test_a_search_figure_is_an_estimate() -> None:
+    found = make.make_verification(evaluation=make.make_evaluation(1.5, tier="search"))
+    assert "search estimate 1.50×" in printed(found).splitlines()[0]
+    data = verification_data(found)
+    assert (data["verified"], data["attested"]) == (True, False)
+
+
+def test_a_failure_teaches() -> None:
+    text = printed(make.make_verification(evaluation=failed(), baselines=()))
+    assert text.startswith("Not verified: mine.py against add one: WRONG_VALUE in check")
+    for part in ("seed 77", "the first one", WORST, "3e+03 times", "limit 4", "Next: ", "FAILED"):
+        assert part in text, part
+    assert "speedup" not in text
+    data = verification_data(make.make_verification(evaluation=failed(), baselines=()))
+    assert data["speedup"] is None
+    assert data["timings"] == []
+    assert data["trials"][0]["outputs"][0]["worst"] == WORST
+
+
+@pytest.mark.parametrize(
+    ("evaluation", "hint"),
+    [
+        (failed(ratio=9.0), "precision of sums"),
+        (failed(ratio=1e9), "the formula, the index arithmetic"),
+        (failed(ratio=3000.0), "the last tile"),
+        (failed(kind="own, same addresses", before=1), "kept from an earlier call"),
+        (failed(kind="scaled", before=1), "overflow"),
+        (make.make_failed_evaluation(Status.WRONG_SHAPE), "exact shape"),
+        (make.make_failed_evaluation(Status.TIMEOUT), "never ends"),
+    ],
+)
+def test_the_next_step_follows_from_what_failed(evaluation: Evaluation, hint: str) -> None:
+    assert hint in make.make_verification(evaluation=evaluation).explain()
+
+
+def test_infinite_ratios_are_no_json_numbers() -> None:
+    data = verification_data(make.make_verification(evaluation=failed(ratio=float("inf"))))
+    text = json.dumps(data, allow_nan=False)
+    assert json.loads(text)["trials"][0]["outputs"][0]["ratio_rms"] is None
+
+
+def test_a_rung_that_is_not_available_says_why() -> None:
+    missing = make.make_baseline(
+        name="torch.compile", available=False, reason="no compiler", median_ms={}, speedup_over_eager=None
+    )
+    assert "not available: no compiler" in printed(make.make_verification(baselines=(missing,)))
