@@ -13,18 +13,22 @@ from os import getuid
 from pathlib import Path
 from typing import TypeVar
 
-from egg.errors import SandboxError, UsageError
+from egg.errors import SandboxError, TaskError, UsageError
+from egg.evaluation.audit.auditor import audit
+from egg.evaluation.audit.kept import KeptAudits
+from egg.evaluation.audit.verdict import OWN
 from egg.evaluation.correctness import tolerance
 from egg.evaluation.crew import Crew, Engaged
 from egg.evaluation.desk import CandidateDesk, CandidateFailed, ReferenceLost
 from egg.evaluation.examination import Entropy, Examination, Setting
-from egg.evaluation.tiers import PLANS, Limits
+from egg.evaluation.tiers import PLANS, Limits, TierPlan, with_draws
 from egg.evaluation.timing.ladder import Ladder
 from egg.evaluation.workers.environment import KEPT_HEAP_BYTES, SPIN_COUNT
 from egg.evaluation.workers.local import LocalWorkplace
 from egg.evaluation.workers.workplace import Workplace
 from egg.protocols import Clock
 from egg.schema.analysis import Analysis
+from egg.schema.audit import Audit
 from egg.schema.candidate import Candidate
 from egg.schema.evaluation import Baseline, Evaluation, Failure, Status, Tier
 from egg.schema.run import Config
@@ -51,6 +55,10 @@ class House:
     clock: Clock = time.monotonic
     entropy: Entropy = system_entropy
     lock_path: Path | None = None
+    audits: Path | None = None
+    """Folder where verdicts of audits are kept between evaluators; None keeps none."""
+    barred_ok: bool = False
+    """True to evaluate candidates of a barred task all the same; each evaluation then says so."""
 
 
 class LocalEvaluator:
@@ -76,6 +84,21 @@ class LocalEvaluator:
         self._workplace = workplace or LocalWorkplace(config.threads, workdir.resolve())
         self._crew = Crew(task, self._workplace, workdir.resolve(), self._house.limits, config.target)
         self._reference: Engaged | None = None
+        self._audit: Audit | None = None
+
+    def audit(self) -> Audit:
+        """Returns whether the task can tell a good candidate from a trivial one. Raises SandboxError or TaskError."""
+        kept = KeptAudits(self._house.audits, self._config.policy) if self._house.audits else None
+        if self._audit is None and kept is not None:
+            self._audit = kept.find(self._task)
+        if self._audit is None:
+            self._audit = self._with_reference(self._audited)
+            if kept is not None:
+                kept.keep(self._audit)
+        return self._audit
+
+    def _audited(self, reference: Engaged) -> Audit:
+        return audit(self._task, self._config.policy, reference.desk.ask, self._house.entropy, self._house.clock)
 
     def baseline(self, name: str) -> Baseline:
         """Returns one rung of the ladder; one that can't be built is data. Raises SandboxError or TaskError."""
@@ -83,7 +106,12 @@ class LocalEvaluator:
         return self._with_reference(lambda reference: ladder.measure(reference, name))
 
     def evaluate(self, candidate: Candidate, tier: Tier, allowance_s: float) -> Evaluation:
-        """Returns what was seen. Raises SandboxError or TaskError, never for the candidate's faults."""
+        """Returns what was seen. Raises SandboxError or TaskError, never for the candidate's faults.
+
+        A task that is barred is a TaskError in the tier `attest`, before the candidate is run.
+        """
+        if tier == "attest":
+            self._refuse_barred(self.audit())
         ends = self._house.clock() + allowance_s
 
         def left_s() -> float:
@@ -92,6 +120,17 @@ class LocalEvaluator:
         started = self._house.clock()
         seen = self._examine(candidate, tier, left_s)
         return seen.updated(wall_s=self._house.clock() - started)
+
+    def _refuse_barred(self, found: Audit) -> None:
+        if found.verdict == "barred" and not self._house.barred_ok:
+            raise TaskError(f"{found.task} is barred, nothing can be shown with it: {found.reason}")
+
+    def _plan(self, tier: Tier) -> TierPlan:
+        """Returns the plan of a tier, with the draws that tell this task's candidates from trivial answers."""
+        plan = PLANS[tier]
+        if self._audit is None or self._audit.verdict != "redrawn":
+            return plan
+        return with_draws(plan, [name for name in self._audit.counting if name != OWN])
 
     def close(self) -> None:
         """Ends every worker; a workplace that was passed in stays open for others."""
@@ -163,7 +202,7 @@ class LocalEvaluator:
         self, reference: Engaged, desk: CandidateDesk, candidate: Candidate, tier: Tier, left_s: Callable[[], float]
     ) -> Evaluation:
         folder = self._crew.exchange()
-        house, plan = self._house, PLANS[tier]
+        house, plan = self._house, self._plan(tier)
         setting = Setting(self._task, plan, house.limits, folder, self._lock_path, house.entropy, left_s)
         examination = Examination(setting, reference, desk, candidate)
         failed: CandidateFailed | None = None
@@ -191,6 +230,8 @@ class LocalEvaluator:
         self, examination: Examination, candidate: Candidate, tier: Tier, failed: CandidateFailed | None
     ) -> Evaluation:
         notes = examination.notes
+        if self._audit is not None and self._audit.verdict == "barred":
+            notes.find(f"the task is barred, so this shows nothing: {self._audit.reason}")
         return Evaluation(
             candidate_id=candidate.id,
             tier=tier,

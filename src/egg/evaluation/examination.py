@@ -9,6 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from egg.errors import TaskError
 from egg.evaluation.crew import Engaged
 from egg.evaluation.desk import CandidateDesk, CandidateFailed
 from egg.evaluation.tiers import Limits, TierPlan, TrialKind
@@ -21,6 +22,8 @@ from egg.schema.task import Task, Workload
 Entropy = Callable[[], int]
 METHOD = "host"
 _PROFILED_CALLS, _SLOW_MS = 3, 50.0
+_NEEDED_SEEDS = 8
+"""Seeds that are tried until draws apply which a task is not scored without."""
 
 
 @dataclass
@@ -94,10 +97,8 @@ class Examination:
             raise CandidateFailed(Status.WRONG_VALUE, Failure(phase="check", message=str(changed)))
 
     def _trial(self, workload: Workload, kind: TrialKind) -> None:
-        # The seed is drawn now, after the candidate is loaded, so that nothing can be prepared for it.
-        seed = self._setting.entropy()
         reference, folder = self._reference.desk, self._folder
-        draw = reference.ask("draw", folder=folder, workload=workload.name, seed=seed, kind=kind.draw, state=kind.state)
+        seed, draw = self._drawn(workload, kind)
         if not draw:
             return
         if state := draw.get("state"):
@@ -111,6 +112,21 @@ class Examination:
         verdict = reference.ask("judge", folder=folder, sent=sent)
         self._record(workload, kind, seed, verdict)
         _empty(self._setting.folder)
+
+    def _drawn(self, workload: Workload, kind: TrialKind) -> tuple[int, dict[str, Any]]:
+        """Returns a seed and the draw under it, an empty one where the kind does not apply to the task."""
+        draw: dict[str, Any] = {}
+        for _ in range(_NEEDED_SEEDS if kind.needed else 1):
+            # The seed is drawn now, after the candidate is loaded, so that nothing can be prepared for it.
+            seed = self._setting.entropy()
+            draw = self._reference.desk.ask(
+                "draw", folder=self._folder, workload=workload.name, seed=seed, kind=kind.draw, state=kind.state
+            )
+            if draw:
+                return seed, draw
+        if kind.needed:
+            raise TaskError(f"the task is not scored without {kind.name!r} draws, and none of {_NEEDED_SEEDS} applied")
+        return 0, draw
 
     def _record(self, workload: Workload, kind: TrialKind, seed: int, verdict: dict[str, Any]) -> None:
         message = str(verdict.get("message", ""))

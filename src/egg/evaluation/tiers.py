@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 from egg.evaluation.timing.interleave import Pace
 from egg.schema.evaluation import Phase, Tier
@@ -15,11 +16,13 @@ class TrialKind:
     name: str
     state: bool = False
     reuse: bool = False
+    needed: bool = False
+    """True where no candidate is judged without it; any other kind is left out where it does not apply to a task."""
 
     @property
     def draw(self) -> str:
         """How the inputs are drawn."""
-        return "scaled" if self.name.startswith("scaled") else "own"
+        return self.name if self.name in ("scaled", "signed") else "own"
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,12 @@ PLANS: dict[Tier, TierPlan] = {
         pool=4,
     ),
 }  # fmt: skip
+
+
+def with_draws(plan: TierPlan, draws: Sequence[str]) -> TierPlan:
+    """Returns the plan with a trial of each of these draws that no candidate may be judged without."""
+    more = (TrialKind(name, state=True, needed=True) for name in draws)
+    return replace(plan, trials=(*plan.trials, *more))
 
 
 def _deadlines() -> dict[Phase, float]:

@@ -66,6 +66,29 @@ def scaled_inputs(call: Call, seed: int) -> Call | None:
     return result if changed else None
 
 
+def signed_inputs(call: Call, seed: int) -> Call | None:
+    """Returns the inputs with floating tensors drawn from normal distributions, or None where none may be.
+
+    This leaves the range of a task that draws from (0, 1), where many functions are the identity or a constant.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    changed = 0
+
+    def change(tensor: torch.Tensor) -> torch.Tensor:
+        nonlocal changed
+        if not _may_scale(tensor):
+            return tensor
+        changed += 1
+        scale = _SCALES[int(torch.randint(len(_SCALES), (), generator=generator))]
+        copy = own_copy(tensor)
+        memory = storage_of(copy)
+        memory.copy_(scale * torch.randn(memory.shape, generator=generator))
+        return copy
+
+    result: Any = map_tensors(call, change)
+    return result if changed else None
+
+
 def _may_scale(tensor: torch.Tensor) -> bool:
     if not tensor.is_floating_point() or tensor.numel() == 0 or not bool(torch.isfinite(tensor).all()):
         return False

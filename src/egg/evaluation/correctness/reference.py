@@ -11,7 +11,7 @@ from torch import nn
 from egg.errors import TaskError
 from egg.evaluation.calls import Call, call_seeded
 from egg.evaluation.correctness.compare import Expected
-from egg.evaluation.correctness.draws import redraw_state, scaled_inputs
+from egg.evaluation.correctness.draws import redraw_state, scaled_inputs, signed_inputs
 from egg.evaluation.correctness.oracle import Oracle
 from egg.evaluation.tensors import map_tensors, own_copy, same_bytes, walk
 from egg.schema.task import Task
@@ -76,6 +76,16 @@ class Reference:
             self._state = copied(self.module.state_dict())
         return Draw(call, self._state, seed, workload, kind)
 
+    def rewind(self) -> None:
+        """Goes back to the weights that the constructor gave."""
+        self._state = self._pristine
+
+    def other_state(self, state: State, seed: int) -> State:
+        """Returns weights other than `state`: the constructor's, or under another seed where these are given."""
+        if state is not self._pristine:
+            return self._pristine
+        return copied(materialize(self._task, self._task.workloads[0], seed).module.state_dict())
+
     def expect(self, draw: Draw) -> Expectation:
         """Returns what is right for a draw. Raises TaskError where the reference fails or gives NaN."""
         try:
@@ -119,10 +129,10 @@ class Reference:
     def _inputs(self, workload: str, seed: int, kind: str) -> Call | None:
         args, kwargs = draw_inputs(self._task, self._workloads[workload], seed, self._device)
         call: Call = (args, kwargs)
-        if kind != "scaled":
+        if kind == "own":
             return call
-        scaled = scaled_inputs(call, seed)
-        return scaled if scaled is not None and self._stays_finite(scaled, seed) else None
+        redrawn = signed_inputs(call, seed) if kind == "signed" else scaled_inputs(call, seed)
+        return redrawn if redrawn is not None and self._stays_finite(redrawn, seed) else None
 
     def _stays_finite(self, call: Call, seed: int) -> bool:
         try:

@@ -49,6 +49,9 @@ SECOND_OPINION_ELEMENTS = 4096
 """A miss by less than the factor, in a leaf below the size, asks for the reference's error on more draws first; any
 miss does in a leaf of fewer than `SMALL_ELEMENTS`, since one error that is zero by luck makes every factor infinite."""
 
+TRIVIAL_MARGIN = 20.0
+"""How far beyond the limit of the check a trivial answer has to be, so that the task is worth scoring."""
+
 FLOOR_SHARE = 0.5
 """A time below this share of the roofline floor is noted; data that stays in the caches may beat the floor itself."""
 

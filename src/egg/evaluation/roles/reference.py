@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from egg.evaluation.audit.gate import Gate
 from egg.evaluation.calls import one_thread, settings
 from egg.evaluation.correctness import tolerance
 from egg.evaluation.correctness.compare import Expected, Measured, Mismatch, measure, structure_mismatch
@@ -112,6 +113,13 @@ class Operations(TimedOperations):
                 if after.get(leaf) != before[leaf]:
                     return {"changed": f"{leaf} of call {call + 1} was changed by a later call: its memory is reused"}
         return {}
+
+    def do_audit(
+        self, workload: str, kind: str, state: bool, seeds: list[int], only: list[str] | None
+    ) -> dict[str, Any]:
+        """Holds trivial answers against the check on one draw; an empty answer where the draws do not apply."""
+        probes = Gate(self._ready()).hold(workload, kind, state, seeds, only)
+        return {} if probes is None else {"probes": probes}
 
     def do_pool(self, folder: str, workload: str, seeds: list[int], limit_bytes: int) -> dict[str, Any]:
         """Draws the inputs of the timed calls, fewer where they are large, and writes them."""
