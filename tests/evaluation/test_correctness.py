@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from egg.errors import TaskError
+from egg.evaluation.evaluator import LocalEvaluator
 from egg.schema.evaluation import Status
 
-from .conftest import Judge, MakeTask, model
+from .conftest import Judge, MakeTask, candidate_of, model
 
 SOFTMAX = "return torch.softmax(x, -1)"
 ROWS = "[torch.randn(16, 300)]"
@@ -186,3 +189,13 @@ def test_a_reference_that_is_exact_by_luck_is_asked_again(make_task: MakeTask, j
     task = make_task("return ((x + 0.1) - 0.1 - x).sum()", "[torch.randn(1)]")
     assert judge(task, model("return ((x - 0.1) + 0.1 - x).sum()")).status is Status.PASSED
     assert judge(task, model("return ((x - 0.1) + 0.1 - x).sum() + 1e-6")).status is Status.WRONG_VALUE
+
+
+def test_a_candidate_is_not_blamed_for_the_calls_of_one_that_failed_before_it(
+    make_task: MakeTask, make_evaluator: Callable[..., LocalEvaluator]
+) -> None:
+    evaluator = make_evaluator(make_task("return torch.relu(x)", "[torch.randn(8, 16)]"))
+    wrong = model("self.calls += 1\nreturn torch.relu(x) if self.calls < 3 else x", "self.calls = 0")
+    assert evaluator.evaluate(candidate_of(wrong), "search", 60).status is Status.WRONG_VALUE
+    honest = evaluator.evaluate(candidate_of(model("return x.clamp(min=0)")), "search", 60)
+    assert honest.status is Status.PASSED, honest.failure

@@ -89,6 +89,7 @@ class Examination:
         )  # fmt: skip
 
     def _check(self, workload: Workload) -> None:
+        self._reference.desk.ask("begin")
         for kind in self._setting.plan.trials:
             self._trial(workload, kind)
         kept = self._desk.ask("transfer", "send_kept", folder=self._folder)["kept"]

@@ -46,6 +46,11 @@ class Operations(TimedOperations):
             "described": {"torch": torch.__version__, **settings(), **self._device.describe()},
         }
 
+    def do_begin(self) -> dict[str, Any]:
+        """Forgets the calls of the candidate before, which may have ended in the midst of its trials."""
+        self._digests = []
+        return {}
+
     def do_draw(self, folder: str, workload: str, seed: int, kind: str, state: bool) -> dict[str, Any]:
         """Draws inputs (and weights) under a seed and writes them; an empty answer where the kind does not apply."""
         with one_thread():
