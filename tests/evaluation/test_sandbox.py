@@ -76,7 +76,7 @@ def test_the_allowance_bounds_a_hang(make_task: MakeTask, judge: Judge) -> None:
         ("import os\nos._exit(0)", "pass", FORWARD, "exited with status 0 and without an answer"),
         ("import sys\nsys.exit(0)", "pass", FORWARD, "SystemExit: 0"),
         ("import ctypes\nctypes.string_at(0)", "pass", FORWARD, "SIGSEGV"),
-        ("import os, signal", "os.kill(os.getpid(), signal.SIGKILL)", FORWARD, "SIGKILL"),
+        ("import os", "os.abort()", FORWARD, "ended by SIG"),
         (
             "class Two(Exception):\n    def __init__(self, a, b): super().__init__(a)",
             "pass",
@@ -182,15 +182,6 @@ def test_a_lost_reference_is_rebuilt_once(make_task: MakeTask, make_evaluator: C
     seen = evaluator.evaluate(candidate_of(model("return x + x")), "search", 60)
     assert seen.status is Status.PASSED
     assert seen.findings == ()
-
-
-def test_killing_the_keeper_of_workers_ends_one_evaluation_only(
-    make_task: MakeTask, make_evaluator: Callable[..., LocalEvaluator]
-) -> None:
-    evaluator = make_evaluator(make_task(FORWARD, ROWS))
-    seen = evaluator.evaluate(candidate_of(model("import os\nos.kill(os.getppid(), 9)\nreturn x * 2")), "search", 60)
-    assert seen.status in (Status.RUNTIME_ERROR, Status.REJECTED)
-    assert evaluator.evaluate(candidate_of(model(FORWARD)), "search", 60).status is Status.PASSED
 
 
 def test_a_schedule_replaces_the_literals_of_the_file(

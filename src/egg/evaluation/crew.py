@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
 import psutil
 
+from egg.errors import SandboxError
 from egg.evaluation.desk import CandidateDesk, ReferenceDesk
 from egg.evaluation.tiers import Limits
 from egg.evaluation.workers.workplace import Post, Role, Worker, Workplace
@@ -64,14 +65,25 @@ class Crew:
             raise
         return Engaged(desk, answer["init"], answer["seed"], folder, answer["described"])
 
-    def call_candidate(self, candidate_id: str, fresh: bool) -> Worker:
-        """Returns a candidate worker that is starting, which takes a while where it is fresh. Raises SandboxError."""
-        memory = int(self.limits.memory_share * psutil.virtual_memory().total)
-        return self._start("candidate", self.builds(candidate_id), fresh, memory)
+    def call_candidate(self, candidate_id: str, fresh: bool, exchange: Path) -> Worker:
+        """Returns a candidate worker that is starting, which takes a while where it is fresh. Raises SandboxError.
 
-    def engage_candidate(self, worker: Worker, left_s: Callable[[], float]) -> CandidateDesk:
-        """Returns the desk of a candidate worker that knows nothing yet. Raises SandboxError."""
+        Of all folders that tensors travel in, it reaches `exchange` alone.
+        """
+        memory = int(self.limits.memory_share * psutil.virtual_memory().total)
+        return self._start("candidate", self.builds(candidate_id), fresh, memory, exchange)
+
+    def engage_candidate(self, worker: Worker, left_s: Callable[[], float], required: Iterable[str]) -> CandidateDesk:
+        """Returns the desk of a candidate worker that knows nothing yet.
+
+        Raises SandboxError where it did not start, or where no layer gives a `required` guarantee of isolation.
+        """
         worker.ready()
+        if unmet := worker.isolation.unmet(required):
+            raise SandboxError(
+                f"a figure to publish needs isolation of {', '.join(unmet)}, which no layer gives here: "
+                f"{'; '.join(worker.isolation.missing)}. Leave them out of `required_isolation` to do without knowingly"
+            )
         return CandidateDesk(worker, self.limits, left_s)
 
     def dismiss(self, worker: Worker) -> None:
@@ -87,6 +99,9 @@ class Crew:
         """Removes compiled code that may be half written, with any lock on it."""
         shutil.rmtree(self.builds(owner), ignore_errors=True)
 
-    def _start(self, role: Role, builds: Path, fresh: bool, memory_bytes: int | None) -> Worker:
+    def _start(
+        self, role: Role, builds: Path, fresh: bool, memory_bytes: int | None, exchange: Path | None = None
+    ) -> Worker:
         folder = self._workdir / "workers" / content_hash(role, str(next(self._numbers)))
-        return self._workplace.start(Post(role, folder, builds, fresh, memory_bytes, self.target))
+        post = Post(role, folder, builds, fresh, memory_bytes, self.target, exchange, self.limits.readable)
+        return self._workplace.start(post)

@@ -164,14 +164,17 @@ class LocalEvaluator:
     def _examine_once(self, candidate: Candidate, tier: Tier, left_s: Callable[[], float]) -> Evaluation:
         """Examines a candidate with workers as its tier wants them; fresh ones start side by side."""
         fresh = PLANS[tier].fresh
-        called = self._crew.call_candidate(candidate.id, fresh)
+        folder = self._crew.exchange()
+        called = self._crew.call_candidate(candidate.id, fresh, folder)
         reference: Engaged | None = None
         try:
             reference = self._crew.engage_reference(fresh) if fresh else self._standing_reference()
-            desk = self._crew.engage_candidate(called, left_s)
-            return self._examine_with(reference, desk, candidate, tier, left_s)
+            required = self._house.limits.required_isolation if tier == "attest" else ()
+            desk = self._crew.engage_candidate(called, left_s, required)
+            return self._examine_with(reference, desk, folder, candidate, tier, left_s)
         finally:
             self._crew.dismiss(called)
+            shutil.rmtree(folder, ignore_errors=True)
             if fresh and reference is not None:
                 self._crew.dismiss(reference.desk.worker)
 
@@ -199,9 +202,14 @@ class LocalEvaluator:
             self._reference = None
 
     def _examine_with(
-        self, reference: Engaged, desk: CandidateDesk, candidate: Candidate, tier: Tier, left_s: Callable[[], float]
+        self,
+        reference: Engaged,
+        desk: CandidateDesk,
+        folder: Path,
+        candidate: Candidate,
+        tier: Tier,
+        left_s: Callable[[], float],
     ) -> Evaluation:
-        folder = self._crew.exchange()
         house, plan = self._house, self._plan(tier)
         setting = Setting(self._task, plan, house.limits, folder, self._lock_path, house.entropy, left_s)
         examination = Examination(setting, reference, desk, candidate)
@@ -213,8 +221,6 @@ class LocalEvaluator:
             failed = fault
             if not desk.worker.alive:  # a build may be half written, with its lock taken
                 self._crew.forget_builds(candidate.id)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
         return self._evaluation(examination, candidate, tier, failed)
 
     def _note_floor(self, examination: Examination) -> None:

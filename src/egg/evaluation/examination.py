@@ -79,12 +79,14 @@ class Examination:
 
     def _build(self) -> None:
         candidate, task = self._candidate, self._setting.task
+        # The constructor's arguments lie in the reference's folder, which a candidate does not reach.
+        shutil.copytree(self._reference.folder, self._setting.folder, dirs_exist_ok=True)
         self._desk.ask(
             "import", "import", source=candidate.source, name=f"candidate_{candidate.id}", schedule=candidate.schedule
         )
         self._desk.ask(
             "construct", "construct",
-            entry=candidate.entry, init=self._reference.init, folder=str(self._reference.folder),
+            entry=candidate.entry, init=self._reference.init, folder=self._folder,
             seed=self._reference.seed, training=task.training,
         )  # fmt: skip
 

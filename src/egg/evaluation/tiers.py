@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from egg.evaluation.timing.interleave import Pace
+from egg.evaluation.workers.isolation import GUARANTEES
 from egg.schema.evaluation import Phase, Tier
 
 
@@ -88,3 +90,8 @@ class Limits:
     """Share of the machine's memory that a candidate may take."""
     pool_bytes: int = 256 * 2**20
     """Memory that the inputs of the timed calls may take together."""
+    readable: tuple[Path, ...] = ()
+    """What a candidate may read besides the system, Python and its tools: a library of its author's."""
+    required_isolation: tuple[str, ...] = tuple(GUARANTEES)
+    """Guarantees without which nothing is attested. Whoever leaves one out publishes figures that rest on trust; the
+    layers that were missing stand in the result."""

@@ -14,8 +14,12 @@ import time
 from pathlib import Path
 
 from egg.errors import SandboxError
-from egg.evaluation.workers import processes
+from egg.evaluation.workers import access, processes
+from egg.evaluation.workers.confinement import Cell
 from egg.evaluation.workers.environment import worker_environment
+from egg.evaluation.workers.isolation import Isolation
+from egg.evaluation.workers.landlock import READ, Rule
+from egg.evaluation.workers.limits import Quota
 from egg.evaluation.workers.wire import Decoder, MalformedMessage, Message, encode
 from egg.evaluation.workers.workplace import Loss, Post, Worker, WorkerFault, WorkerLost
 
@@ -58,6 +62,7 @@ class LocalWorker:
         self.last_ask_s = 0.0
         self._role = post.role
         self._greeted = False
+        self.isolation = Isolation()
         self._nursery = nursery
         self._channel = channel
         self._log_fd = log_fd
@@ -85,10 +90,12 @@ class LocalWorker:
             return
         try:
             message = self._await(time.monotonic() + START_DEADLINE_S)
-            if message != {"nonce": self._nonce, "ready": True}:
+            missing = message.get("missing")
+            if message.get("nonce") != self._nonce or not isinstance(missing, dict):
                 raise self._lost("protocol", "the worker did not shake hands")
         except WorkerLost as loss:
             raise SandboxError(f"a {self._role} worker did not start: {loss.message}\n{loss.log}") from loss
+        self.isolation = Isolation.of(missing)
         self._greeted = True
 
     def ask(self, op: str, deadline_s: float, **fields: object) -> Message:
@@ -219,6 +226,7 @@ class LocalWorkplace:
         self._process: subprocess.Popen[bytes] | None = None
         self._workers: list[LocalWorker] = []
         self._single_threaded = False
+        self._rules = access.system_rules(os.environ)
 
     def start(self, post: Post) -> Worker:
         """Returns a worker that is starting. Raises SandboxError."""
@@ -237,6 +245,7 @@ class LocalWorkplace:
                     "fresh": post.fresh or not self._warm,
                     "memory_bytes": post.memory_bytes,
                     "target": post.target,
+                    "cell": self._cell(post).plain() if post.role == "candidate" else None,
                     "nonce": nonce,
                     "env": worker_environment(os.environ, post.folder, post.builds, self._threads),
                 },
@@ -249,6 +258,18 @@ class LocalWorkplace:
         self._workers = [w for w in self._workers if w.alive]
         self._workers.append(worker)
         return worker
+
+    def _cell(self, post: Post) -> Cell:
+        rules = [*self._rules, *(Rule(str(path), READ) for path in post.readable)]
+        if post.target != "cpu":
+            rules += access.gpu_rules()
+        return Cell(
+            folder=str(post.folder),
+            writable=(str(post.builds),),
+            exchanged=(str(post.exchange),) if post.exchange is not None else (),
+            rules=tuple((rule.path, rule.access) for rule in rules),
+            quota=Quota(memory_bytes=post.memory_bytes),
+        )
 
     def start_method(self, fresh: bool) -> str:
         """Returns how a worker is started."""

@@ -21,7 +21,8 @@ import time
 import traceback
 from typing import Any, NoReturn
 
-from egg.evaluation.workers import processes
+from egg.evaluation.workers import limits, processes
+from egg.evaluation.workers.namespaces import ProcessNamespaces, identities
 
 PRELOADED = ("torch", "torch.export", "tvm_ffi.cpp", "egg.evaluation.roles.candidate", "egg.evaluation.roles.reference")
 """Imported before the first fork, where installed."""
@@ -33,8 +34,9 @@ _REAP_S = 2.0
 class Nursery:
     """Answers `start` and `end` requests on one control socket."""
 
-    def __init__(self, control: socket.socket) -> None:
+    def __init__(self, control: socket.socket, namespaces: ProcessNamespaces) -> None:
         self._control = control
+        self._namespaces = namespaces
         self._workers: set[int] = set()
         self._ended: dict[int, int] = {}
 
@@ -55,33 +57,44 @@ class Nursery:
     def _start(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         self._reap()
         fork = not request["fresh"] and processes.thread_count() == 1
-        pid = self._fork(request, fds) if fork else self._spawn(request, fds)
+        start = self._fork if fork else self._spawn
+        request["keeper"] = os.getpid()
+        if (cell := request["cell"]) is None:
+            pid = start(request, fds)
+        else:
+            refused = {"process namespace": self._namespaces.refused} if self._namespaces.refused else {}
+            cell |= {"keeper": os.getpid(), "outside": identities(), "refused": refused}
+            with self._namespaces.entered():
+                pid = start(request, fds)
         self._workers.add(pid)
         return {"pid": pid, "method": "fork" if fork else "spawn"}
 
     def _spawn(self, request: dict[str, Any], fds: list[int]) -> int:
         channel, log = fds
-        command = [sys.executable, "-P", "-m", "egg.evaluation.workers.worker", str(channel), str(os.getpid())]
-        worker = subprocess.Popen(
-            [*command, json.dumps(request)],
-            pass_fds=(channel,),
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            env=request["env"],
-            start_new_session=True,
-        )
+        # Not among the arguments, which every process of the machine may read.
+        with os.fdopen(os.memfd_create("request"), "wb") as file:
+            file.write(json.dumps(request).encode())
+            file.flush()
+            file.seek(0)
+            worker = subprocess.Popen(
+                [sys.executable, "-P", "-m", "egg.evaluation.workers.worker", str(channel), str(file.fileno())],
+                pass_fds=(channel, file.fileno()),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=request["env"],
+                start_new_session=True,
+            )
         worker.returncode = 0  # this process reaps by itself, so Popen must not
         return worker.pid
 
     def _fork(self, request: dict[str, Any], fds: list[int]) -> int:
-        keeper = os.getpid()
         pid = os.fork()
         if pid == 0:
-            self._become_worker(request, fds, keeper)
+            self._become_worker(request, fds)
         return pid
 
-    def _become_worker(self, request: dict[str, Any], fds: list[int], keeper: int) -> NoReturn:
+    def _become_worker(self, request: dict[str, Any], fds: list[int]) -> NoReturn:
         try:
             channel, log = fds
             os.setsid()
@@ -96,7 +109,7 @@ class Nursery:
             os.environ.update(request["env"])
             from egg.evaluation.workers.worker import run
 
-            run(channel, keeper, request)
+            run(channel, request)
         except BaseException:
             traceback.print_exc()
         finally:
@@ -162,9 +175,11 @@ def main() -> None:
     processes.adopt_orphans()
     control = socket.socket(fileno=int(sys.argv[1]))
     control.set_inheritable(False)
+    namespaces = ProcessNamespaces()  # needs a process with one thread, so before the libraries
+    limits.hide_memory()
     preload()
     control.send(json.dumps({"ready": True, "threads": processes.thread_count()}).encode())
-    Nursery(control).serve()
+    Nursery(control, namespaces).serve()
 
 
 if __name__ == "__main__":

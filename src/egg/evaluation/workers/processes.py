@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 from pathlib import Path
 
-_PR_SET_PDEATHSIG = 1
-_PR_SET_DUMPABLE = 4
-_PR_SET_CHILD_SUBREAPER = 36
-
-
-def _prctl(option: int, value: int) -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(option, value, 0, 0, 0) != 0:
-        raise OSError(ctypes.get_errno(), f"prctl({option}, {value})")
+from egg.evaluation.workers import kernel
 
 
 def die_with_parent() -> None:
     """Has the kernel kill this process when the thread that started it ends."""
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def adopt_orphans() -> None:
     """Makes this process the parent of every descendant that loses its own."""
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
 
 
 def parent_by_pid() -> dict[int, int]:

@@ -1,7 +1,8 @@
-"""The bootstrap of a worker: limits, folders, handshake, then one request at a time."""
+"""The bootstrap of a worker: confinement, handshake, then one request at a time."""
 
 from __future__ import annotations
 
+import faulthandler
 import importlib
 import json
 import os
@@ -11,10 +12,9 @@ import socket
 import sys
 import tempfile
 import traceback
-from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
-from egg.evaluation.workers import processes
+from egg.evaluation.workers import confinement, limits, processes
 from egg.evaluation.workers.wire import Channel, Message
 
 DETAIL_CHARS = 8000
@@ -72,31 +72,40 @@ def _cause(error: BaseException, text: str, frames: list[str]) -> str:
     return "raise"
 
 
-def run(channel_fd: int, keeper: int, request: dict[str, Any]) -> NoReturn:
+def run(channel_fd: int, request: dict[str, Any]) -> NoReturn:
     """Serves one role until the caller goes; never returns and never unwinds."""
     processes.die_with_parent()
-    if os.getppid() != keeper:
+    # The first process of a namespace has a parent that it can't see; its channel tells when the caller has gone.
+    if os.getppid() not in (0, request["keeper"]):
         os._exit(71)
     end = socket.socket(fileno=channel_fd)
     end.set_inheritable(False)
     channel = Channel(end)
-    _confine(request)
+    missing = _settle(request)
     module = importlib.import_module(f"egg.evaluation.roles.{request['role']}")
     operations = module.Operations(request["target"])
     channel.send({"nonce": request["nonce"], "ready": True})
+    nonce = request.pop("nonce")
+    channel.send({"nonce": nonce, "ready": True, "missing": missing})
     while (message := channel.receive()) is not None:
-        channel.send({"id": message["id"], "nonce": message["nonce"], **_answer(operations, message)})
+        channel.send({"id": message["id"], "nonce": nonce, **_answer(operations, message)})
     os._exit(0)
 
 
-def _confine(request: dict[str, Any]) -> None:
+def _settle(request: dict[str, Any]) -> dict[str, str]:
+    """Makes the process private to its role; returns why each layer around it is missing, empty where none is due."""
     os.chdir(request["folder"])
     tempfile.tempdir = None  # may have been fixed before the fork
     # One value for every process that starts from the same warm parent would make "random" names collide.
     random.seed()
+    faulthandler.enable()  # a crash leaves the line of Python in the log
+    if (cell := request["cell"]) is not None:
+        return confinement.confine(confinement.Cell.of(cell))
+    limits.hide_memory()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if request["memory_bytes"] is not None:
         resource.setrlimit(resource.RLIMIT_DATA, (request["memory_bytes"],) * 2)
+    return {}
 
 
 def _answer(operations: Operations, message: Message) -> Message:
@@ -109,12 +118,12 @@ def _answer(operations: Operations, message: Message) -> Message:
 
 
 def main() -> NoReturn:
-    """Entry of a fresh interpreter: descriptor of the channel, pid of the keeper, the request as JSON."""
-    request = json.loads(sys.argv[3])
-    Path(request["folder"]).mkdir(parents=True, exist_ok=True)
-    fd, keeper = int(sys.argv[1]), int(sys.argv[2])
+    """Entry of a fresh interpreter: descriptors of the channel and of a file with the request as JSON."""
+    with open(int(sys.argv[2]), "rb") as file:
+        request = json.loads(file.read())
+    fd = int(sys.argv[1])
     del sys.argv[1:]
-    run(fd, keeper, request)
+    run(fd, request)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
+from egg.evaluation.workers.isolation import Isolation
 from egg.evaluation.workers.wire import Message
 
 Role = Literal["candidate", "reference"]
@@ -27,6 +28,10 @@ class Post:
     """Limit on private memory; None for no limit."""
     target: str = "cpu"
     """What the role opens to compute on, before it shakes hands."""
+    exchange: Path | None = None
+    """Folder in which it finds and leaves tensors; a candidate reaches no other."""
+    readable: tuple[Path, ...] = ()
+    """Further files and folders that a candidate may read, such as a library of its author's."""
 
 
 class WorkerLost(Exception):
@@ -58,6 +63,11 @@ class Worker(Protocol):
     @property
     def folder(self) -> Path:
         """Its private folder."""
+        ...
+
+    @property
+    def isolation(self) -> Isolation:
+        """The layers around it, once it is ready."""
         ...
 
     def ready(self) -> None:
