@@ -30,7 +30,7 @@ from egg.protocols import Clock
 from egg.schema.analysis import Analysis
 from egg.schema.audit import Audit
 from egg.schema.candidate import Candidate
-from egg.schema.evaluation import Baseline, Evaluation, Failure, Status, Tier
+from egg.schema.evaluation import Baseline, Basis, Evaluation, Failure, Status, Tier
 from egg.schema.run import Config
 from egg.schema.task import Task
 
@@ -221,7 +221,11 @@ class LocalEvaluator:
             failed = fault
             if not desk.worker.alive:  # a build may be half written, with its lock taken
                 self._crew.forget_builds(candidate.id)
-        return self._evaluation(examination, candidate, tier, failed)
+        return self._evaluation(examination, candidate, tier, failed).updated(basis=self._basis(desk))
+
+    def _basis(self, desk: CandidateDesk) -> Basis:
+        isolation = desk.worker.isolation
+        return Basis(policy=self._config.policy, isolation=isolation.active, missing_isolation=isolation.missing)
 
     def _note_floor(self, examination: Examination) -> None:
         """Notes a time that the device's own limits do not allow, where the floor is known."""

@@ -84,7 +84,6 @@ def run(channel_fd: int, request: dict[str, Any]) -> NoReturn:
     missing = _settle(request)
     module = importlib.import_module(f"egg.evaluation.roles.{request['role']}")
     operations = module.Operations(request["target"])
-    channel.send({"nonce": request["nonce"], "ready": True})
     nonce = request.pop("nonce")
     channel.send({"nonce": nonce, "ready": True, "missing": missing})
     while (message := channel.receive()) is not None:
