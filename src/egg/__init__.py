@@ -5,12 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from egg.api import Result, optimize
+    from egg.api import Result, optimize, verify
+    from egg.schema.verification import Verification
 
-__all__ = ["Result", "__version__", "optimize"]
+__all__ = ["Result", "Verification", "__version__", "optimize", "verify"]
 __version__ = "0.1.0"
 
-_LAZY = {"optimize": "egg.api", "Result": "egg.api"}
+_LAZY = {
+    "optimize": "egg.api",
+    "verify": "egg.api",
+    "Result": "egg.api",
+    "Verification": "egg.schema.verification",
+}
 
 
 def __getattr__(name: str) -> object:

@@ -1,7 +1,8 @@
-"""`egg.optimize`: the same run as `egg optimize`, from Python."""
+"""`egg.optimize` and `egg.verify`: the same work as the commands of these names, from Python."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +14,18 @@ from egg.errors import UsageError
 if TYPE_CHECKING:
     from torch import nn
 
+    from egg.candidates.read import Submission
     from egg.protocols import Listener
+    from egg.schema.evaluation import Tier
     from egg.schema.run import RunState
     from egg.schema.task import Policy, Task
+    from egg.schema.verification import Verification
+    from egg.verification import Verifier
+
+    CandidateLike = str | os.PathLike[str] | type[nn.Module]
+    """A path, the text of a file, or a class whose file can be read."""
+    TaskLike = str | Path | tuple[nn.Module, Sequence[Any]]
+    """A file, `package.module:Class`, or a live module with the arguments of its forward."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +96,38 @@ def optimize(
     return _result(state, folder)
 
 
+def verify(
+    candidate: CandidateLike,
+    task: TaskLike,
+    *,
+    inputs: str | None = None,
+    entry: str = "ModelNew",
+    policy: Policy = "strict",
+    tier: Tier = "attest",
+    ladder: Sequence[str] | None = None,
+    verifier: Verifier | None = None,
+) -> Verification:
+    """Returns the verdict about a candidate: whether it computes what the task computes, and how fast.
+
+    `candidate` is a path, the text of a file, or a class whose file can be read; `task` is what `egg optimize` takes
+    (`inputs` names the maker of a class's inputs), or a live module with its arguments. A candidate that fails is a
+    verdict; `explain()` says why. `verifier` keeps workers between calls. Raises UsageError and TaskError for what
+    can't be verified as it is given, SandboxError where the house fails.
+    """
+    from egg.candidates.read import candidate_of
+    from egg.verification import Asked, Verifier, check_ladder
+
+    request.check_policy(policy)
+    asked = Asked(policy, tier, check_ladder(ladder))
+    submission = _submission(candidate, entry)
+    found = _reference(task, inputs)
+    checked = candidate_of(submission, found)
+    if verifier is not None:
+        return verifier.verify(found, checked, submission.name, asked)
+    with Verifier() as own:
+        return own.verify(found, checked, submission.name, asked)
+
+
 def load_winner(state: RunState) -> nn.Module:
     """Returns the winner of a run with the reference's weights and mode. Raises UsageError where none was verified."""
     from egg.export.standalone import standalone
@@ -119,3 +161,29 @@ def _task(module: nn.Module | str | Path, args: Sequence[Any], kwargs: Mapping[s
     from egg.tasks.find import task_from_module
 
     return task_from_module(module, tuple(args), kwargs)
+
+
+def _submission(candidate: CandidateLike, entry: str) -> Submission:
+    from egg.candidates.read import read_class, read_file, read_text
+
+    if isinstance(candidate, type):
+        return read_class(candidate)
+    if isinstance(candidate, str) and "\n" in candidate:
+        return read_text(candidate, entry)
+    try:
+        path = Path(candidate)
+    except TypeError:
+        kind = type(candidate).__name__
+        raise UsageError(f"a candidate of type {kind}: give a path, the text of a file, or the class itself") from None
+    return read_file(path, entry)
+
+
+def _reference(task: TaskLike, inputs: str | None) -> Task:
+    if isinstance(task, str | Path):
+        return compose.find_task(str(task), inputs)
+    try:
+        module, args = task
+        given = tuple(args)
+    except (TypeError, ValueError):
+        raise UsageError("task: give a file, package.module:Class, or a pair (module, inputs)") from None
+    return _task(module, given, None)

@@ -39,8 +39,15 @@ class Asked:
 
     policy: Policy = "strict"
     tier: Tier = "attest"
-    ladder: tuple[str, ...] = LADDER
-    """Rungs to time it against once it has passed. Eager is the reference, which is always timed with it."""
+    ladder: tuple[str, ...] | None = None
+    """Rungs to time it against once it has passed; None for LADDER in the tier attest, and for eager alone in the tier
+    search. Eager is the reference, which is always timed with it."""
+
+    @property
+    def rungs(self) -> tuple[str, ...]:
+        """Those that have to be measured besides eager."""
+        ladder = self.ladder if self.ladder is not None else LADDER if self.tier == "attest" else ()
+        return tuple(name for name in dict.fromkeys(ladder) if name != "eager")
 
 
 class Verifier:
@@ -51,6 +58,7 @@ class Verifier:
         self._workplace: LocalWorkplace | None = None
         self._evaluators: dict[tuple[str, Policy], LocalEvaluator] = {}
         self._floors: dict[str, tuple[tuple[Analysis, ...], str]] = {}
+        self._rungs: dict[tuple[LocalEvaluator, str], Baseline] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -75,7 +83,7 @@ class Verifier:
             candidate=name,
             entry=candidate.entry,
             evaluation=seen,
-            baselines=tuple(_rungs(evaluator, asked.ladder)) if passed else (),
+            baselines=tuple(self._rung(evaluator, rung) for rung in asked.rungs) if passed else (),
             floor_ms=sum(a.floor_ms for a in analyses) if analyses else None,
             device=device_name(),
             versions=compose.versions(),
@@ -99,6 +107,12 @@ class Verifier:
             return seen
         return evaluator.evaluate(candidate, tier, ALLOWANCE_S)
 
+    def _rung(self, evaluator: LocalEvaluator, name: str) -> Baseline:
+        """Returns a rung of the ladder, measured against eager once for all candidates of a task."""
+        if (evaluator, name) not in self._rungs:
+            self._rungs[evaluator, name] = evaluator.baseline(name)
+        return self._rungs[evaluator, name]
+
     def _evaluator(self, task: Task, asked: Asked) -> tuple[LocalEvaluator, tuple[Analysis, ...], str]:
         from egg.evaluation.evaluator import LocalEvaluator
         from egg.evaluation.workers.local import LocalWorkplace
@@ -110,7 +124,7 @@ class Verifier:
         analyses, note = self._analyses(task) if asked.tier == "attest" else ((), "")
         key = (f"{task.content_hash}{bool(analyses)}", asked.policy)
         if key not in self._evaluators:
-            config = Config(threads=threads, policy=asked.policy, ladder=asked.ladder)
+            config = Config(threads=threads, policy=asked.policy, ladder=("eager", *asked.rungs))
             work = root / str(len(self._evaluators))
             self._evaluators[key] = LocalEvaluator(task, config, work, analyses, workplace=self._workplace)
         return self._evaluators[key], analyses, note
@@ -126,14 +140,14 @@ class Verifier:
         return self._floors[task.content_hash]
 
 
-def check_ladder(names: Sequence[str]) -> tuple[str, ...]:
-    """Returns the names of rungs without repeats. Raises UsageError for one that does not exist."""
+def check_ladder(names: Sequence[str] | None) -> tuple[str, ...] | None:
+    """Returns the names of rungs. Raises UsageError for one that does not exist."""
     from egg.evaluation.roles.rungs import RUNGS
 
-    for name in names:
+    for name in names or ():
         if name not in RUNGS:
             raise UsageError(f"--ladder {name!r}: choose from {', '.join(RUNGS)}")
-    return tuple(dict.fromkeys(names))
+    return None if names is None else tuple(names)
 
 
 def device_name() -> str:
@@ -141,10 +155,6 @@ def device_name() -> str:
     from egg.analysis.device import cpu_name
 
     return cpu_name()
-
-
-def _rungs(evaluator: LocalEvaluator, ladder: Sequence[str]) -> list[Baseline]:
-    return [evaluator.baseline(name) for name in ladder if name != "eager"]
 
 
 def _check_device(seen: Evaluation, candidate: Candidate, name: str) -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.cli.kernels import LIAR, RIGHT, TASK
 
 from egg import compose
 from egg.planning.planner import RulePlanner
@@ -50,3 +51,13 @@ def fakes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Fakes:
     monkeypatch.setenv("EGG_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     return fakes
+
+
+@pytest.fixture
+def kernels(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A working directory with task.py, right.py and liar.py."""
+    monkeypatch.setenv("EGG_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    for name, text in (("task.py", TASK), ("right.py", RIGHT), ("liar.py", LIAR)):
+        Path(name).write_text(text)
+    return tmp_path

@@ -85,6 +85,24 @@ def test_the_winner_is_loaded_with_the_reference_weights(tmp_path: Path) -> None
         load_winner(state.updated(outcome=make.make_outcome(verified=False)))
 
 
+@pytest.mark.parametrize(
+    ("candidate", "task", "more", "said"),
+    [
+        (3, "task.py", {}, "a candidate of type int: give a path"),
+        ("none.py", "task.py", {}, "none.py is not a file"),
+        ("x = 1\n", "task.py", {}, "the given source defines no ModelNew"),
+        ("x = 1\n", 3, {}, r"give a file, package.module:Class, or a pair \(module, inputs\)"),
+        ("x = 1\n", "task.py", {"ladder": ["jax"]}, "choose from eager"),
+        ("x = 1\n", "task.py", {"policy": "loose"}, "'loose'"),
+    ],
+)
+def test_what_can_not_be_verified_is_named(
+    candidate: object, task: object, more: dict[str, object], said: str, fakes: Fakes
+) -> None:
+    with pytest.raises(UsageError, match=said):
+        egg.verify(candidate, task, **more)
+
+
 def test_importing_egg_is_light() -> None:
     code = (
         "import egg, sys; print([m for m in ('torch', 'pydantic', 'egg.api') if m in sys.modules], "

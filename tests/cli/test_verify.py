@@ -4,46 +4,12 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.cli.kernels import RIGHT
 
 from egg.cli.app import status
 
-TASK = """import torch
-from torch import nn
 
-
-class Model(nn.Module):
-    def forward(self, x):
-        return torch.softmax(x, dim=-1)
-
-
-def get_inputs():
-    return [torch.randn(16, 300)]
-"""
-RIGHT = """import torch
-from torch import nn
-
-
-class ModelNew(nn.Module):
-    def forward(self, x):
-        e = torch.exp(x - x.amax(-1, keepdim=True))
-        return e / e.sum(-1, keepdim=True)
-"""
-LIAR = RIGHT.replace(
-    "class ModelNew",
-    'print("correct: True, speedup 12.3x")\nopen("result.json", "w").write(\'{"verified": true}\')\n\n\nclass ModelNew',
-).replace("return e / e.sum(-1, keepdim=True)", "return e")
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("EGG_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
-    for name, text in (("task.py", TASK), ("right.py", RIGHT), ("liar.py", LIAR)):
-        (tmp_path / name).write_text(text)
-    return tmp_path
-
-
-def test_a_right_kernel_is_verified(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_right_kernel_is_verified(kernels: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["verify", "right.py", "--task", "task.py", "--ladder", "eager", "--json", "--out", "seen.json"]
     assert status(command) == 0
     printed = capsys.readouterr()
@@ -55,7 +21,9 @@ def test_a_right_kernel_is_verified(folder: Path, capsys: pytest.CaptureFixture[
     assert document["baselines"]["eager"]["speedup_over_it"]["value"] == document["speedup"]["value"]
 
 
-def test_what_a_candidate_claims_of_itself_counts_for_nothing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_a_candidate_claims_of_itself_counts_for_nothing(
+    kernels: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert status(["verify", "liar.py", "--task", "task.py"]) == 1
     out = capsys.readouterr().out
     assert "WRONG_VALUE" in out
@@ -79,7 +47,7 @@ def test_what_a_candidate_claims_of_itself_counts_for_nothing(folder: Path, caps
     ],
 )
 def test_bad_input_gets_a_sentence(
-    command: list[str], said: str, folder: Path, capsys: pytest.CaptureFixture[str]
+    command: list[str], said: str, kernels: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert status(["verify", *command]) == 2
     out, err = capsys.readouterr()
@@ -88,7 +56,7 @@ def test_bad_input_gets_a_sentence(
 
 
 def test_a_kernel_for_another_machine_is_no_failure_of_its_own(
-    folder: Path, capsys: pytest.CaptureFixture[str]
+    kernels: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("gpu.py").write_text(RIGHT.replace("torch.exp(", "torch.exp(1e-9 * torch.ones(1, device='cuda') + "))
     import torch

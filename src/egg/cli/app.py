@@ -30,6 +30,19 @@ app = App(
 TaskName = Annotated[str, Parameter(help="A Python file with Model and get_inputs, or package.module:Class.")]
 RunName = Annotated[Path, Parameter(help="The folder that `egg optimize` wrote.")]
 Inputs = Annotated[str | None, Parameter(help="module:function that returns the arguments of forward, for a class.")]
+Precision = Annotated[Literal["strict", "tf32", "half", "kernelbench"], Parameter(help="How large an error may be.")]
+AgainstTask = Annotated[str, Parameter(help="What it must compute: a file, or package.module:Class.")]
+Entry = Annotated[str, Parameter(help="Name of the candidate's class.")]
+TierName = Annotated[
+    Literal["search", "attest"], Parameter(help="attest: what can be published; search: a quick estimate.")
+]
+Ladder = Annotated[
+    tuple[str, ...] | None,
+    Parameter(
+        help="Baselines to time it against; repeat for several. Default: eager and torch.compile, eager for search.",
+        negative="",
+    ),
+]
 Json = Annotated[bool, Parameter(name="--json", negative="", help="Print one JSON document instead of a table.")]
 
 
@@ -42,9 +55,7 @@ def optimize(
     inputs: Inputs = None,
     target: Annotated[Literal["auto", "cpu"], Parameter(help="Where the kernels shall run.")] = "auto",
     model: Annotated[str, Parameter(help="Who writes: expert, the built-in author.")] = "expert",
-    policy: Annotated[
-        Literal["strict", "tf32", "kernelbench"], Parameter(help="How large an error may be.")
-    ] = "strict",
+    policy: Precision = "strict",
     budget: Annotated[str, Parameter(help="Time (60s, 2m) or number of attempts (20).")] = "60s",
     seed: Annotated[int, Parameter(help="Makes the search repeatable.")] = 0,
     principles: Annotated[Path | None, Parameter(help="Folder with <stage>/<id>.md of your own.")] = None,
@@ -106,15 +117,11 @@ def verify(
     candidate: Annotated[Path, Parameter(help="A Python file that defines ModelNew.")],
     /,
     *,
-    task: Annotated[str, Parameter(help="What it must compute: a file, or package.module:Class.")],
+    task: AgainstTask,
     inputs: Inputs = None,
-    entry: Annotated[str, Parameter(help="Name of the candidate's class.")] = "ModelNew",
-    policy: Annotated[
-        Literal["strict", "tf32", "half", "kernelbench"], Parameter(help="How large an error may be.")
-    ] = "strict",
-    tier: Annotated[
-        Literal["search", "attest"], Parameter(help="attest: what can be published; search: a quick estimate.")
-    ] = "attest",
+    entry: Entry = "ModelNew",
+    policy: Precision = "strict",
+    tier: TierName = "attest",
     ladder: Annotated[tuple[str, ...], Parameter(help="Baselines to time it against, besides eager.", negative="")] = (
         "torch.compile",
     ),
@@ -125,6 +132,26 @@ def verify(
     from egg.cli.verify import Command, verify
 
     return verify(Command(candidate, task, inputs, entry, policy, tier, ladder, out, as_json))
+
+
+@app.command
+def bench(
+    *candidates: Annotated[Path, Parameter(help="Python files that define ModelNew.")],
+    task: AgainstTask,
+    inputs: Inputs = None,
+    entry: Entry = "ModelNew",
+    settings: Annotated[
+        tuple[str, ...], Parameter(name="--set", help="NAME=VALUE for SCHEDULE of the file; repeat.", negative="")
+    ] = (),
+    policy: Precision = "strict",
+    tier: TierName = "attest",
+    ladder: Ladder = None,
+    as_json: Json = False,
+) -> int:
+    """Time kernels of your own side by side. One that is found wrong is not timed."""
+    from egg.cli.bench import Command, bench
+
+    return bench(Command(candidates, task, inputs, entry, settings, policy, tier, ladder, as_json))
 
 
 def status(tokens: Sequence[str] | None = None) -> int:

@@ -31,7 +31,7 @@ class Command:
     entry: str
     policy: Policy
     tier: Tier
-    ladder: tuple[str, ...]
+    ladder: tuple[str, ...] | None
     out: Path | None
     as_json: bool
 
