@@ -184,12 +184,15 @@ def test_a_candidate_that_reaches_for_other_processes_harms_nobody(
     standing = evaluator._standing_reference().desk.worker  # pyright: ignore[reportPrivateUsage]
     reach = f"""
 import os, signal
-for pid in (os.getppid(), {os.getpid()}, {standing.pid}):  # the keeper, the caller, the reference
-    for number in (signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM):
+def reach(pid, *numbers):
+    for number in numbers:
         try:
             os.kill(pid, number)
         except OSError:
             pass
+reach({standing.pid}, signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM)
+reach(os.getppid(), signal.SIGCONT)  # the keeper and the caller: without harm, should a layer not hold
+reach({os.getpid()}, signal.SIGCONT)
 return x * 2
 """  # pyright: ignore
     seen = evaluator.evaluate(candidate_of(model(reach)), "search", 60)
