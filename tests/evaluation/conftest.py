@@ -16,9 +16,11 @@ from egg.schema.run import Config
 from egg.schema.task import Task
 from egg.tasks.find import find_task
 
+TASKS = Path(__file__).parent / "tasks"
 PREAMBLE = "import torch\nfrom torch import nn\nimport torch.nn.functional as F\n"
 
 MakeTask = Callable[..., Task]
+EvaluatorFor = Callable[[str], LocalEvaluator]
 Judge = Callable[..., Evaluation]
 
 
@@ -73,6 +75,24 @@ def make_evaluator(workplace: LocalWorkplace, tmp_path: Path) -> Iterator[Callab
 
     yield make
     for evaluator in made:
+        evaluator.close()
+
+
+@pytest.fixture(scope="session")
+def evaluator_for(workplace: LocalWorkplace, tmp_path_factory: pytest.TempPathFactory) -> Iterator[EvaluatorFor]:
+    """Gives the evaluator of a task in `tasks/` by name; one serves all tests, so its reference stays warm."""
+    made: dict[str, LocalEvaluator] = {}
+
+    def make(name: str) -> LocalEvaluator:
+        if name not in made:
+            folder = tmp_path_factory.mktemp(name)
+            house = House(lock_path=folder / "lock")
+            task = find_task(str(TASKS / f"{name}.py"))
+            made[name] = LocalEvaluator(task, Config(threads=1), folder / "work", (), house, workplace)
+        return made[name]
+
+    yield make
+    for evaluator in made.values():
         evaluator.close()
 
 

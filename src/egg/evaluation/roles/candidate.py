@@ -109,7 +109,7 @@ class Operations(TimedOperations):
             self._output = call_seeded(seed, model, *self._call[0], **self._call[1])
         self._device.join()
         self._assert_mode("after")
-        _check_types(self._output)
+        _check_types(self._output, model)
         if len(self._kept) < KEPT_CALLS:
             self._kept.append(self._output)
         changed = [k for k, v in settings().items() if v != self._settings[k]]
@@ -191,7 +191,13 @@ def _refill(call: Call, values: Call) -> bool:
     return True
 
 
-def _check_types(output: Any) -> None:
+def _check_types(output: Any, model: nn.Module) -> None:
+    """Refuses a tensor that may answer otherwise than by its memory: a subclass, or one with attributes of its own."""
+    own = {id(p) for p in model.parameters()}
     for name, leaf in walk(output, "output"):
-        if isinstance(leaf, torch.Tensor) and type(leaf) not in (torch.Tensor, nn.Parameter):
+        if not isinstance(leaf, torch.Tensor):
+            continue
+        if type(leaf) is not torch.Tensor and id(leaf) not in own:
             raise Refusal("rejected", f"{name} is a {type(leaf).__name__}, not a plain torch.Tensor")
+        if added := sorted(vars(leaf)):
+            raise Refusal("rejected", f"{name} has attributes of its own: {', '.join(added)}")

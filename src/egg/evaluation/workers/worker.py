@@ -93,6 +93,7 @@ def run(channel_fd: int, request: dict[str, Any]) -> NoReturn:
 
 def _settle(request: dict[str, Any]) -> dict[str, str]:
     """Makes the process private to its role; returns why each layer around it is missing, empty where none is due."""
+    sys.argv[:] = ["worker"]  # the same however it was started
     os.chdir(request["folder"])
     tempfile.tempdir = None  # may have been fixed before the fork
     # One value for every process that starts from the same warm parent would make "random" names collide.

@@ -1,0 +1,12 @@
+"""Splits the sum in four and adds the parts."""
+
+# /// fixture
+# task = "matmul"
+# ///
+from torch import nn
+
+
+class ModelNew(nn.Module):
+    def forward(self, a, b):
+        parts = [x @ y for x, y in zip(a.chunk(4, 1), b.chunk(4, 0), strict=True)]
+        return (parts[0] + parts[1]) + (parts[2] + parts[3])

@@ -1,0 +1,11 @@
+"""Clamps at zero."""
+
+# /// fixture
+# task = "relu"
+# ///
+from torch import nn
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return x.clamp(min=0)
