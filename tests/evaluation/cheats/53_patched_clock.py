@@ -2,11 +2,10 @@
 
 # /// fixture
 # task = "double"
-# tier = "attest"
 # expect = ["PASSED", "REJECTED"]
 # least_ms = 4
 # variants = ["assignment", "setattr", "alias", "module dict", "every binding"]
-# only."every binding" = { waits_for = "timing: the caller's own clock" }
+# only."every binding" = { tier = "attest", waits_for = "timing: the caller's own clock" }
 # ///
 import gc
 import sys

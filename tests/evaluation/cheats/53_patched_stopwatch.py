@@ -1,4 +1,4 @@
-"""Takes 5 ms and replaces the function that measures it, or makes it answer without a call."""
+"""Takes 5 ms and replaces the harness's own operation that times a block, so that it divides or never calls."""
 
 # /// fixture
 # task = "double"
@@ -8,7 +8,7 @@
 # variants = ["divides", "skips"]
 # waits_for = "timing: the caller's own clock"
 # ///
-import sys
+import gc
 import time
 
 from torch import nn
@@ -16,20 +16,33 @@ from torch import nn
 VARIANT = ""
 
 
-def skipping(stopwatch):
-    return 1000
+def smaller(value):
+    if isinstance(value, dict):
+        return {k: smaller(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [smaller(v) for v in value]
+    return max(1, value // 1000) if isinstance(value, int) else value
 
 
-def dividing(honest):
-    return lambda stopwatch: honest(stopwatch) // 100
+def patch(operations):
+    honest, known = operations.do_block, {}
+
+    def do_block(calls, **more):
+        if VARIANT == "skips" and calls in known:
+            return known[calls]
+        known[calls] = smaller(honest(calls, **more))
+        return known[calls]
+
+    operations.do_block = do_block
 
 
 class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+        for found in gc.get_objects():
+            if type(found).__name__ == "Operations" and hasattr(found, "do_block"):
+                patch(found)
+
     def forward(self, x):
-        for module in list(sys.modules.values()):
-            stopwatch = getattr(module, "Stopwatch", None)
-            if stopwatch is not None and not hasattr(stopwatch, "patched"):
-                stopwatch.patched = True
-                stopwatch._one_call = skipping if VARIANT == "skips" else dividing(stopwatch._one_call)
         time.sleep(0.005)
         return x * 2
