@@ -42,6 +42,8 @@ class FixtureFile:
     """Who owns the work, where the result passes: `own`, `library` or `mixed`; empty for any."""
     bypass: str
     """Which known bypass of KernelBench's own checker this is; empty for none."""
+    guarantee: str
+    """Which guarantee of isolation keeps it out; empty where it takes none."""
     waits_for: str
     """What the house still lacks to catch it; empty where it is caught."""
 
@@ -89,6 +91,7 @@ def _variants(path: Path) -> list[FixtureFile]:
                 leaves_no=own.get("leaves_no", ""),
                 label=own.get("label", ""),
                 bypass=own.get("bypass", ""),
+                guarantee=own.get("guarantee", ""),
                 waits_for=own.get("waits_for", ""),
             )
         )

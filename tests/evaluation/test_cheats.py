@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from egg.errors import TaskError
+from egg.evaluation.workers.isolation import Isolation
 from egg.schema.evaluation import Evaluation, Status
 
 from .conftest import EvaluatorFor, candidate_of, model
@@ -41,12 +42,20 @@ def test_a_cheat_does_not_win(
     evaluator = evaluator_for(cheat.task)
     for _ in range(cheat.runs):
         seen = evaluator.evaluate(candidate_of(cheat.source), cheat.tier, cheat.allowance_s)
+        _skip_without(cheat, seen)
         assert seen.status in cheat.expect, (seen.status, said(seen))
         assert cheat.says in said(seen)
         if seen.status is Status.PASSED:
             _figures_are_true(cheat, seen)
     if cheat.leaves_no:
         assert list(tmp_path_factory.getbasetemp().rglob(cheat.leaves_no)) == []
+
+
+def _skip_without(cheat: FixtureFile, seen: Evaluation) -> None:
+    """Skips an attack that this machine has no layer against, which the result then says."""
+    assert seen.basis is not None
+    if cheat.guarantee and Isolation(seen.basis.isolation).unmet([cheat.guarantee]):
+        pytest.skip(f"not offered here: {'; '.join(seen.basis.missing_isolation)}")
 
 
 def _figures_are_true(cheat: FixtureFile, seen: Evaluation) -> None:

@@ -4,7 +4,6 @@
 # task = "matmul"
 # expect = ["PASSED"]
 # label = "library"
-# waits_for = "fixtures: authorship"
 # ///
 import torch
 from torch import nn

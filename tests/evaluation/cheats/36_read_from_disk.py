@@ -4,7 +4,7 @@
 # task = "matmul"
 # expect = ["RUNTIME_ERROR"]
 # variants = ["near the harness", "above"]
-# waits_for = "isolation: only what a candidate needs can be read"
+# guarantee = "files"
 # ///
 import importlib.util
 import os

@@ -5,7 +5,7 @@
 # runs = 2
 # expect = ["PASSED", "RUNTIME_ERROR"]
 # variants = ["/dev/shm", "/tmp", "/var/tmp"]
-# waits_for = "isolation: shared folders are closed or private"
+# guarantee = "files"
 # ///
 from pathlib import Path
 

@@ -4,7 +4,7 @@
 # task = "double"
 # expect = ["RUNTIME_ERROR"]
 # variants = ["tcp", "udp", "raw"]
-# waits_for = "isolation: no network"
+# guarantee = "network"
 # ///
 import socket
 

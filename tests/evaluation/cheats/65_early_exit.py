@@ -4,8 +4,11 @@
 # task = "double"
 # expect = ["RUNTIME_ERROR"]
 # variants = ["import exit", "import _exit", "constructor exit", "constructor _exit", "forward exit", "forward _exit",
-#   "forward kill", "forward system exit"]
+#   "forward kill", "forward system exit",
+#   "forward fault"]
+# only."forward kill" = { expect = ["RUNTIME_ERROR", "PASSED"] }  # the first process of a namespace can't kill itself
 # ///
+import ctypes
 import os
 import signal
 import sys
@@ -23,6 +26,8 @@ def leave(where):
         os._exit(0)
     if (where, "kill") == WHEN:
         os.kill(os.getpid(), signal.SIGKILL)
+    if (where, "fault") == WHEN:
+        ctypes.string_at(0)
     if (where, "system exit") == WHEN:
         raise SystemExit(0)
 

@@ -5,7 +5,7 @@
 # expect = ["RUNTIME_ERROR"]
 # says = "Error"
 # variants = ["harness", "torch", "new file"]
-# waits_for = "isolation: code is read-only"
+# guarantee = "files"
 # ///
 from pathlib import Path
 

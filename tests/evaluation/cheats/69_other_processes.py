@@ -4,7 +4,7 @@
 # task = "double"
 # expect = ["RUNTIME_ERROR"]
 # variants = ["trace", "memory file", "memory call", "signal", "descriptors"]
-# waits_for = "isolation: no reach to other processes"
+# guarantee = "processes"
 # ///
 import ctypes
 import os
@@ -33,6 +33,8 @@ elif VARIANT == "memory call":
     remote = (ctypes.c_void_p * 2)(id(None), 8)
     refused(LIBC.process_vm_readv(PARENT, pair, 1, remote, 1, 0))
 elif VARIANT == "signal":
+    if PARENT == 0:
+        raise ProcessLookupError("its parent is out of sight")
     os.kill(PARENT, 0)
 else:
     os.listdir(f"/proc/{PARENT}/fd")
