@@ -114,7 +114,7 @@ class Verifier:
         return self._rungs[evaluator, name]
 
     def _evaluator(self, task: Task, asked: Asked) -> tuple[LocalEvaluator, tuple[Analysis, ...], str]:
-        from egg.evaluation.evaluator import LocalEvaluator
+        from egg.evaluation.evaluator import House, LocalEvaluator
         from egg.evaluation.workers.local import LocalWorkplace
 
         root = Path(self._folder.name)
@@ -126,7 +126,8 @@ class Verifier:
         if key not in self._evaluators:
             config = Config(threads=threads, policy=asked.policy, ladder=("eager", *asked.rungs))
             work = root / str(len(self._evaluators))
-            self._evaluators[key] = LocalEvaluator(task, config, work, analyses, workplace=self._workplace)
+            house = House(audits=compose.cache_folder() / "audits")
+            self._evaluators[key] = LocalEvaluator(task, config, work, analyses, house, self._workplace)
         return self._evaluators[key], analyses, note
 
     def _analyses(self, task: Task) -> tuple[tuple[Analysis, ...], str]:

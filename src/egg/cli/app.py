@@ -154,6 +154,14 @@ def bench(
     return bench(Command(candidates, task, inputs, entry, settings, policy, tier, ladder, as_json))
 
 
+@app.command
+def doctor(*, as_json: Json = False) -> int:
+    """Look at this machine: tools, device, speed, a self-test of the harness, isolation. Takes about 30 s."""
+    from egg.cli.doctor import doctor
+
+    return doctor(as_json)
+
+
 def status(tokens: Sequence[str] | None = None) -> int:
     """Returns the exit status of one command line; errors are on stderr by then."""
     try:
