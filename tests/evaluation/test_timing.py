@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
+from typing import Any
 
 import pytest
 
 from egg.evaluation.evaluator import LocalEvaluator
 from egg.evaluation.tiers import PLANS
+from egg.evaluation.timing.figures import ImpossibleTimes, Method, Timed
 from egg.evaluation.timing.interleave import Pace, block_order, compare, plan_blocks
-from egg.evaluation.timing.legs import ImpossibleTimes, TimedLeg, time_legs
+from egg.evaluation.timing.legs import TimedLeg, Timer, time_legs
 from egg.evaluation.workers.wire import Message
 from egg.schema.evaluation import Status
 
@@ -60,7 +62,13 @@ def test_the_final_tier_uses_new_interpreters_and_more_trials(
     assert seen.status is Status.PASSED
     assert seen.environment["start_method"] == "new interpreter"
     assert len(seen.trials) == len(PLANS["attest"].trials)
-    assert seen.timings[0].blocks == 20
+    timing = seen.timings[0]
+    assert (timing.method, timing.chained) == ("caller", True)
+    assert timing.blocks >= 10
+    assert timing.checked_calls >= PLANS["attest"].proof_calls
+    assert seen.basis is not None
+    assert seen.basis.timing_method == "caller"
+    assert 0 < (seen.basis.noise_floor_pct or 0) < 50
 
 
 def test_eager_is_a_rung_of_the_ladder(make_task: MakeTask, make_evaluator: Callable[..., LocalEvaluator]) -> None:
@@ -77,31 +85,125 @@ def test_a_replaced_clock_changes_no_figure(make_task: MakeTask, judge: Judge) -
     assert seen.timings[0].candidate_p10_ms >= 5
 
 
-def _leg(name: str, call_ns: int, asked_s: float) -> TimedLeg:
-    def ask(op: str, **fields: int) -> Message:
+class FakeLeg:
+    """A worker on a clock of its own: what it says of a call, and what the caller sees of it."""
+
+    def __init__(self, name: str, says_ns: object, takes_ns: int, around_ns: int = 20_000) -> None:
+        self.name, self.says_ns, self.takes_ns, self.around_ns = name, says_ns, takes_ns, around_ns
+        self.asked_s = 0.0
+        self.ops: list[str] = []
+
+    def ask(self, op: str, **fields: Any) -> Message:
+        self.ops.append(op)
         if op == "warm_up":
-            return {"typical_s": 1e-3}
-        times = [call_ns] * fields["calls"]
-        return {"host_ns": times, "event_ns": [None] * len(times), "block_ns": sum(times)}
+            return {"cycle_s": 1e-3, "output_bytes": 4, "stable": True, "chained": True}
+        if op not in ("block", "empty_block"):
+            return {}
+        calls, empty = fields["calls"], op == "empty_block"
+        self.asked_s = (calls * ((0 if empty else self.takes_ns) + self.around_ns) + 100_000) / 1e9
+        told = [500 if empty else self.says_ns] * calls
+        return {"host_ns": told, "event_ns": [None] * calls, "digests": list(range(calls))}
 
-    return TimedLeg(name, ask, lambda: asked_s)
-
-
-def test_times_that_the_callers_clock_rules_out_are_refused() -> None:
-    honest = _leg("reference", 1_000_000, 0.006)
-    with pytest.raises(ImpossibleTimes, match="candidate"):
-        time_legs(_leg("candidate", 0, 0.006), honest, PLANS["search"].pace, lambda: 10.0, Random(0))
-    with pytest.raises(ImpossibleTimes, match="candidate"):
-        time_legs(_leg("candidate", 10**9, 0.006), honest, PLANS["search"].pace, lambda: 10.0, Random(0))
+    def leg(self) -> TimedLeg:
+        return TimedLeg(self.name, self.ask, lambda: self.asked_s)
 
 
-def test_hidden_work_is_a_finding() -> None:
-    honest = _leg("reference", 1_000_000, 0.006)
-    hiding = _leg("candidate", 1_000, 0.050)
-    found, findings = time_legs(hiding, honest, PLANS["search"].pace, lambda: 10.0, Random(0))
-    assert found.ratio == 1000
-    assert "more on the caller's clock" in findings[0]
-    assert time_legs(honest, honest, PLANS["search"].pace, lambda: 10.0, Random(0))[1] == []
+def timed(first: FakeLeg, second: FakeLeg, method: Method = "own") -> Timed:
+    timer = Timer(PLANS["search"].pace, method, Random(0), lambda: 10.0, 2**20)
+    return time_legs(first.leg(), second.leg(), timer)
+
+
+def honest(name: str = "reference", ns: int = 1_000_000) -> FakeLeg:
+    return FakeLeg(name, ns, ns)
+
+
+@pytest.mark.parametrize("says", [0, -1, 10**9, 1e-320, float("nan"), float("inf"), None, "1000", 50])
+def test_times_that_cannot_be_give_no_score(says: object) -> None:
+    for method in ("own", "caller"):
+        with pytest.raises(ImpossibleTimes, match=r"candidate|below"):
+            timed(FakeLeg("candidate", says, 1_000_000), honest(), method)
+
+
+def test_on_the_callers_clock_a_worker_can_say_what_it_likes() -> None:
+    lying = FakeLeg("candidate", 900_000, 1_000_000)
+    assert timed(lying, honest()).comparison.ratio == pytest.approx(1 / 0.9)
+    found = timed(lying, honest(), "caller")
+    assert found.method == "caller"
+    assert found.comparison.ratio == pytest.approx(1.0)
+
+
+def test_what_surrounds_a_call_is_measured_in_the_trusted_leg_and_taken_off_both() -> None:
+    found = timed(honest("candidate", 500_000), honest(), "caller").comparison
+    assert found.ratio == pytest.approx(2.0)
+    assert found.first.median_ms == pytest.approx(0.5)
+
+
+def test_swapped_legs_flip_the_sign() -> None:
+    slow, fast = honest("slow", 1_050_000), honest("fast", 1_000_000)
+    for method in ("own", "caller"):
+        ahead, behind = timed(fast, slow, method).comparison, timed(slow, fast, method).comparison
+        assert ahead.ratio == pytest.approx(1.05, rel=1e-3)
+        assert behind.ratio == pytest.approx(1 / 1.05, rel=1e-3)
+
+
+def test_hidden_work_is_rejected() -> None:
+    with pytest.raises(ImpossibleTimes, match="hidden work"):
+        timed(FakeLeg("candidate", 1_000, 50_000_000), honest())
+
+
+def test_work_behind_the_events_of_a_device_is_rejected() -> None:
+    class Events(FakeLeg):
+        def __init__(self, name: str, event_ns: int) -> None:
+            super().__init__(name, 1_000_000, 1_000_000)
+            self.event_ns = event_ns
+
+        def ask(self, op: str, **fields: Any) -> Message:
+            answer = super().ask(op, **fields)
+            return {**answer, "event_ns": [self.event_ns] * len(answer.get("host_ns", ()))}
+
+    assert timed(Events("candidate", 980_000), Events("reference", 980_000)).method == "event"
+    with pytest.raises(ImpossibleTimes, match="after the events"):
+        timed(Events("candidate", 10_000), Events("reference", 980_000))
+
+
+def test_methods_are_never_mixed() -> None:
+    class Half(FakeLeg):
+        def ask(self, op: str, **fields: Any) -> Message:
+            answer = super().ask(op, **fields)
+            return {**answer, "event_ns": [5_000] * len(answer.get("host_ns", ()))}
+
+    found = timed(honest("candidate", 32_000), Half("reference", 36_000, 36_000))
+    assert found.method == "host"
+    assert found.comparison.ratio == pytest.approx(36 / 32)
+
+
+class Throttled:
+    """A device that is in trouble after some of the pairs."""
+
+    def __init__(self, bad: set[int]) -> None:
+        self.bad, self.seen, self.waits = bad, 0, 0
+
+    def trouble(self) -> str:
+        self.seen += 1
+        return "SM clock at 60 % of the start" if self.seen in self.bad else ""
+
+    def wait(self) -> None:
+        self.waits += 1
+
+
+@pytest.mark.parametrize(("bad", "claims"), [({2}, True), ({1, 2, 3, 4}, False)])
+def test_what_was_throttled_is_timed_again_and_too_much_of_it_claims_nothing(bad: set[int], claims: bool) -> None:
+    throttled = Throttled(bad)
+    timer = Timer(PLANS["search"].pace, "own", Random(0), lambda: 10.0, 2**20, throttled)
+    found = time_legs(honest("candidate").leg(), honest().leg(), timer)
+    assert (found.discarded, throttled.waits, found.comparison.pairs) == (len(bad), len(bad), 10)
+    assert (found.no_claim == "") == claims
+
+
+def test_blocks_are_cut_where_their_outputs_would_not_fit() -> None:
+    timer = Timer(PLANS["search"].pace, "own", Random(0), lambda: 10.0, hold_bytes=8)
+    found = time_legs(honest("candidate").leg(), honest().leg(), timer)
+    assert found.comparison.first.calls == 2 * 10
 
 
 def test_blocks_alternate_in_random_turns() -> None:
@@ -128,3 +230,64 @@ def test_slow_calls_get_fewer_blocks_but_never_below_six(call_s: float, left_s: 
     pace: Pace = PLANS["search"].pace
     plan = plan_blocks(pace, call_s, call_s, left_s)
     assert (plan.pairs, plan.first_calls) == (pairs, calls)
+
+
+SKIPS = """
+calls = 0
+last = None
+def skipping(x, every):
+    global calls, last
+    calls += 1
+    if last is not None and calls > 30 and calls % every == 0:
+        return last.clone()
+    last = x @ x
+    return last
+"""
+BATCHES = """
+import gc
+stored = {}
+def batched(x):
+    if x.data_ptr() not in stored:
+        for other in gc.get_objects():
+            if type(other) is torch.Tensor and other.shape == x.shape and not other.requires_grad:
+                stored[other.data_ptr()] = other @ other
+    return stored[x.data_ptr()]
+"""
+
+
+def test_a_call_in_twenty_that_is_skipped_is_caught(
+    make_task: MakeTask, make_evaluator: Callable[..., LocalEvaluator]
+) -> None:
+    evaluator = make_evaluator(make_task("return x @ x", "[torch.randn(96, 96)]"))
+    seen = evaluator.evaluate(candidate_of(model("return skipping(x, 20)", before=SKIPS)), "attest", 120)
+    assert seen.status is Status.REJECTED
+    assert seen.failure is not None
+    assert "timed call" in seen.failure.message
+
+
+def test_answers_prepared_for_the_sisters_of_an_input_are_stale(make_task: MakeTask, judge: Judge) -> None:
+    seen = judge(make_task("return x @ x", "[torch.randn(96, 96)]"), model("return batched(x)", before=BATCHES))
+    assert seen.status in (Status.REJECTED, Status.WRONG_VALUE)
+
+
+PLANS_AGAIN = """
+import time
+planned = None
+def planned_call(x, again):
+    global planned
+    if planned is None or (again and not torch.equal(planned, x)):
+        time.sleep(0.05)
+        planned = x.clone()
+    time.sleep(0.0005)
+    return x * 2
+"""
+
+
+@pytest.mark.parametrize(("again", "least_ms", "most_ms"), [(False, 0.5, 10), (True, 50.5, 80)])
+def test_a_plan_step_counts_where_it_is_made_again(
+    make_task: MakeTask, judge: Judge, again: bool, least_ms: float, most_ms: float
+) -> None:
+    seen = judge(make_task("return x * 2", ROWS), model(f"return planned_call(x, {again})", before=PLANS_AGAIN))
+    assert seen.status is Status.PASSED, seen.failure
+    assert seen.timings[0].setup_ms >= 50
+    assert least_ms <= seen.timings[0].candidate_ms <= most_ms

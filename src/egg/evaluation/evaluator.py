@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from os import getuid
 from pathlib import Path
+from random import Random
 from typing import TypeVar
 
 from egg.errors import SandboxError, TaskError, UsageError
@@ -23,6 +24,8 @@ from egg.evaluation.desk import CandidateDesk, CandidateFailed, ReferenceLost
 from egg.evaluation.examination import Entropy, Examination, Setting
 from egg.evaluation.tiers import PLANS, Limits, TierPlan, with_draws
 from egg.evaluation.timing.ladder import Ladder
+from egg.evaluation.timing.legs import Timer, quiet_host
+from egg.evaluation.timing.noise import timed_against_itself
 from egg.evaluation.workers.environment import KEPT_HEAP_BYTES, SPIN_COUNT
 from egg.evaluation.workers.local import LocalWorkplace
 from egg.evaluation.workers.workplace import Workplace
@@ -30,7 +33,7 @@ from egg.protocols import Clock
 from egg.schema.analysis import Analysis
 from egg.schema.audit import Audit
 from egg.schema.candidate import Candidate
-from egg.schema.evaluation import Baseline, Basis, Evaluation, Failure, Status, Tier
+from egg.schema.evaluation import UNKNOWN, Baseline, Basis, Evaluation, Failure, Status, Tier, Timing
 from egg.schema.run import Config
 from egg.schema.task import Task
 
@@ -85,6 +88,7 @@ class LocalEvaluator:
         self._crew = Crew(task, self._workplace, workdir.resolve(), self._house.limits, config.target)
         self._reference: Engaged | None = None
         self._audit: Audit | None = None
+        self._noise_floor_pct: float | None = None
 
     def audit(self) -> Audit:
         """Returns whether the task can tell a good candidate from a trivial one. Raises SandboxError or TaskError."""
@@ -211,21 +215,50 @@ class LocalEvaluator:
         left_s: Callable[[], float],
     ) -> Evaluation:
         house, plan = self._house, self._plan(tier)
-        setting = Setting(self._task, plan, house.limits, folder, self._lock_path, house.entropy, left_s)
+        setting = Setting(
+            self._task, plan, house.limits, folder, self._lock_path, house.entropy, left_s, self._config.target
+        )
         examination = Examination(setting, reference, desk, candidate)
         failed: CandidateFailed | None = None
         try:
             examination.run()
             self._note_floor(examination)
+            if tier == "attest" and self._noise_floor_pct is None:
+                self._noise_floor_pct = self._against_itself(reference, folder, plan, left_s)
         except CandidateFailed as fault:
             failed = fault
             if not desk.worker.alive:  # a build may be half written, with its lock taken
                 self._crew.forget_builds(candidate.id)
-        return self._evaluation(examination, candidate, tier, failed).updated(basis=self._basis(desk))
+        return self._evaluation(examination, candidate, tier, failed).updated(
+            basis=self._basis(desk, tier, examination.notes.timings)
+        )
 
-    def _basis(self, desk: CandidateDesk) -> Basis:
+    def _basis(self, desk: CandidateDesk, tier: Tier, timings: Sequence[Timing]) -> Basis:
         isolation = desk.worker.isolation
-        return Basis(policy=self._config.policy, isolation=isolation.active, missing_isolation=isolation.missing)
+        return Basis(
+            policy=self._config.policy,
+            timing_method=timings[0].method if timings else UNKNOWN,
+            noise_floor_pct=self._noise_floor_pct if tier == "attest" else None,
+            isolation=isolation.active,
+            missing_isolation=isolation.missing,
+        )
+
+    def _against_itself(self, reference: Engaged, folder: Path, plan: TierPlan, left_s: Callable[[], float]) -> float:
+        """Returns the noise floor of the attest tier in percent, which one more worker with the reference shows."""
+        limits, target = self._house.limits, self._config.target
+        random = Random(self._house.entropy())
+        timer = Timer(plan.pace, plan.method, random, left_s, limits.hold_on(target))
+        twin = self._crew.engage_reference(plan.fresh)
+
+        def pool(engaged: Engaged, workload: str, seeds: list[int]) -> None:
+            limit = limits.pool_on(target)
+            engaged.desk.ask("pool", folder=str(folder), workload=workload, seeds=seeds, limit_bytes=limit)
+
+        try:
+            with quiet_host(self._lock_path):
+                return timed_against_itself(self._task, twin, reference, timer, pool)
+        finally:
+            self._crew.dismiss(twin.desk.worker)
 
     def _note_floor(self, examination: Examination) -> None:
         """Notes a time that the device's own limits do not allow, where the floor is known."""

@@ -13,17 +13,18 @@ from egg.errors import TaskError
 from egg.evaluation.crew import Engaged
 from egg.evaluation.desk import CandidateDesk, CandidateFailed
 from egg.evaluation.tiers import Limits, TierPlan, TrialKind
-from egg.evaluation.timing.interleave import Comparison
-from egg.evaluation.timing.legs import ImpossibleTimes, TimedLeg, quiet_host, time_legs
+from egg.evaluation.timing.figures import ImpossibleTimes, Timed
+from egg.evaluation.timing.legs import Conditions, TimedLeg, Timer, Undisturbed, quiet_host, time_legs
+from egg.evaluation.timing.proof import DrawnProof, NotReal
 from egg.schema.candidate import Candidate
 from egg.schema.evaluation import Failure, LeafCheck, Status, Timing, Trial
 from egg.schema.task import Task, Workload
 
 Entropy = Callable[[], int]
-METHOD = "host"
 _PROFILED_CALLS, _SLOW_MS = 3, 50.0
 _NEEDED_SEEDS = 8
 """Seeds that are tried until draws apply which a task is not scored without."""
+_PROOF_ELEMENTS = 4096
 
 
 @dataclass
@@ -54,6 +55,8 @@ class Setting:
     lock_path: Path
     entropy: Entropy
     left_s: Callable[[], float]
+    target: str = "cpu"
+    conditions: Conditions = field(default_factory=Undisturbed)
 
 
 class Examination:
@@ -145,25 +148,39 @@ class Examination:
         setting, reference, desk = self._setting, self._reference.desk, self._desk
         seeds = [setting.entropy() for _ in range(setting.plan.pool)]
         pool = reference.ask(
-            "pool", folder=self._folder, workload=workload.name, seeds=seeds, limit_bytes=setting.limits.pool_bytes
+            "pool",
+            folder=self._folder,
+            workload=workload.name,
+            seeds=seeds,
+            limit_bytes=setting.limits.pool_on(setting.target),
         )
         desk.ask("transfer", "pool", folder=self._folder, **pool)
         mine = TimedLeg("candidate", lambda op, **f: desk.ask("time", op, **f), lambda: desk.worker.last_ask_s)
         theirs = TimedLeg("reference", reference.ask, lambda: reference.worker.last_ask_s)
-        random = Random(setting.entropy())
+        timer = Timer(
+            setting.plan.pace, setting.plan.method, Random(setting.entropy()), setting.left_s,
+            setting.limits.hold_on(setting.target), setting.conditions,
+        )  # fmt: skip
+        proof = self._proof()
         with quiet_host(setting.lock_path) as lock:
             self.notes.environment["timing_lock"] = lock
             try:
-                found, findings = time_legs(mine, theirs, setting.plan.pace, setting.left_s, random)
-            except ImpossibleTimes as error:
+                timed = time_legs(mine, theirs, timer, proof)
+            except (ImpossibleTimes, NotReal) as error:
                 raise CandidateFailed(Status.REJECTED, Failure(phase="time", message=str(error))) from error
-        for finding in findings:
-            self.notes.find(finding)
-        self.notes.timings.append(_timing(workload, found, 1e3 * desk.setup_s))
-        calls = _PROFILED_CALLS if found.first.median_ms < _SLOW_MS else 1
+        found = _timing(workload, timed, 1e3 * desk.setup_s, proof.calls)
+        self.notes.timings.append(found)
+        calls = _PROFILED_CALLS if found.candidate_ms < _SLOW_MS else 1
         profile = desk.ask("time", "profile", inputs=pool["pool"][0], folder=self._folder, calls=calls)
         self._note_profile({k: float(v) for k, v in profile.items()})
         _empty(setting.folder)
+
+    def _proof(self) -> DrawnProof:
+        setting, reference, desk = self._setting, self._reference.desk, self._desk
+        return DrawnProof(
+            lambda op, **f: desk.ask("transfer", op, **f), reference.ask, setting.folder, Random(setting.entropy()),
+            setting.plan.proof_calls, setting.plan.proof_whole, _PROOF_ELEMENTS,
+        )  # fmt: skip
 
     def _note_profile(self, profile: dict[str, float]) -> None:
         """Keeps the figures of the slowest workload, which is the one to look at."""
@@ -172,20 +189,28 @@ class Examination:
             self.notes.profile = {**profile, "setup_ms": 1e3 * self._desk.setup_s}
 
 
-def _timing(workload: Workload, found: Comparison, setup_ms: float) -> Timing:
+def _timing(workload: Workload, timed: Timed, setup_ms: float, checked_calls: int) -> Timing:
+    found = timed.comparison
     return Timing(
         workload=workload.name,
-        method=METHOD,
+        method=timed.method,
         candidate_ms=found.first.median_ms,
         candidate_p10_ms=found.first.p10_ms,
         candidate_p90_ms=found.first.p90_ms,
         reference_ms=found.second.median_ms,
+        reference_p10_ms=found.second.p10_ms,
+        reference_p90_ms=found.second.p90_ms,
         speedup=found.ratio,
         speedup_low=found.low,
         speedup_high=found.high,
         blocks=found.pairs,
         calls=found.first.calls,
         setup_ms=setup_ms,
+        discarded=timed.discarded,
+        no_claim=timed.no_claim,
+        launch_bound=timed.launch_bound,
+        chained=timed.chained,
+        checked_calls=checked_calls,
     )
 
 

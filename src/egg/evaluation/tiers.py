@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from egg.evaluation.timing.figures import Method
 from egg.evaluation.timing.interleave import Pace
 from egg.evaluation.workers.isolation import GUARANTEES
 from egg.schema.evaluation import Phase, Tier
@@ -37,6 +38,12 @@ class TierPlan:
     """True for new interpreters."""
     pool: int
     """Sets of inputs that timed calls take in turn."""
+    method: Method
+    """Whose clock counts."""
+    proof_calls: int
+    """Timed calls whose outputs are looked at, at least; drawn in secret."""
+    proof_whole: int
+    """Of them, those of which every element goes before the oracle."""
 
 
 _OWN = TrialKind("own", state=True)
@@ -53,15 +60,21 @@ PLANS: dict[Tier, TierPlan] = {
         ),
         fresh=False,
         pool=3,
+        method="own",
+        proof_calls=8,
+        proof_whole=0,
     ),
     "attest": TierPlan(
         trials=(_OWN, _SAME_ADDRESS, _SAME_WEIGHTS, _SCALED, _OWN, _SAME_ADDRESS, _SCALED),
         pace=Pace(
-            pairs=20, least_pairs=6, block_s=0.01, longest_block_s=0.2, block_calls=5, budget_s=6.0,
+            pairs=20, least_pairs=6, block_s=0.02, longest_block_s=0.2, block_calls=5, budget_s=6.0,
             warm_up_s=0.2, warm_up_limit_s=2.0, warm_up_calls=10,
         ),
         fresh=True,
         pool=4,
+        method="caller",
+        proof_calls=128,
+        proof_whole=2,
     ),
 }  # fmt: skip
 
@@ -95,3 +108,15 @@ class Limits:
     required_isolation: tuple[str, ...] = tuple(GUARANTEES)
     """Guarantees without which nothing is attested. Whoever leaves one out publishes figures that rest on trust; the
     layers that were missing stand in the result."""
+    hold_bytes: int = 256 * 2**20
+    """Memory that the outputs of one block of timed calls may take together."""
+    gpu_factor: int = 64
+    """Times both, where they lie in the memory of a GPU."""
+
+    def pool_on(self, target: str) -> int:
+        """Returns the memory for the inputs of timed calls on a target."""
+        return self.pool_bytes * (self.gpu_factor if target == "cuda" else 1)
+
+    def hold_on(self, target: str) -> int:
+        """Returns the memory for the outputs of one block on a target."""
+        return self.hold_bytes * (self.gpu_factor if target == "cuda" else 1)

@@ -74,7 +74,8 @@ class Timing(Record):
 
     workload: str
     method: str
-    """`host`: the worker's monotonic clock around single calls; never compared with another method."""
+    """`caller`: the trusted process's clock around whole blocks; `host`: the workers' clock around single calls;
+    `event`: the device's events. Never compared with another method."""
     candidate_ms: float
     """Median over the calls, in milliseconds."""
     candidate_p10_ms: float
@@ -91,6 +92,21 @@ class Timing(Record):
     """Timed calls of the candidate."""
     setup_ms: float
     """Import, build, construction and first call; never part of the figures above."""
+    reference_p10_ms: float | None = None
+    reference_p90_ms: float | None = None
+    discarded: int = 0
+    """Pairs of blocks that did not count, since the device ran slowly for reasons of its own."""
+    no_claim: str = ""
+    """Why nothing may be claimed from the figures; empty where something may."""
+    launch_bound: bool = False
+    """True where the device works for less than 20 us a call: the figures are mostly the way to the device."""
+    graph_ms: float | None = None
+    """For a launch-bound call: the same replayed from a graph, caches flushed, input copies left out."""
+    reference_graph_ms: float | None = None
+    chained: bool = False
+    """True where the inputs of a timed call depended on the output of the call before."""
+    checked_calls: int = 0
+    """Timed calls whose outputs were held against the reference's on the same inputs."""
 
 
 class KernelShare(Record):

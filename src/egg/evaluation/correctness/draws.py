@@ -49,7 +49,7 @@ def scaled_inputs(call: Call, seed: int) -> Call | None:
 
     def change(tensor: torch.Tensor) -> torch.Tensor:
         nonlocal changed
-        if not _may_scale(tensor):
+        if not may_scale(tensor):
             return tensor
         changed += 1
         scale = _SCALES[int(torch.randint(len(_SCALES), (), generator=generator))]
@@ -76,7 +76,7 @@ def signed_inputs(call: Call, seed: int) -> Call | None:
 
     def change(tensor: torch.Tensor) -> torch.Tensor:
         nonlocal changed
-        if not _may_scale(tensor):
+        if not may_scale(tensor):
             return tensor
         changed += 1
         scale = _SCALES[int(torch.randint(len(_SCALES), (), generator=generator))]
@@ -89,7 +89,8 @@ def signed_inputs(call: Call, seed: int) -> Call | None:
     return result if changed else None
 
 
-def _may_scale(tensor: torch.Tensor) -> bool:
+def may_scale(tensor: torch.Tensor) -> bool:
+    """Returns whether a tensor stays in the task's domain when all of it is multiplied by one positive number."""
     if not tensor.is_floating_point() or tensor.numel() == 0 or not bool(torch.isfinite(tensor).all()):
         return False
     if bool(((tensor == 0) | (tensor == 1)).all()):
@@ -98,3 +99,12 @@ def _may_scale(tensor: torch.Tensor) -> bool:
         return True
     sums = tensor.double().sum(-1)
     return not bool(((sums - 1).abs() < 1e-2).all())
+
+
+def may_poke(tensor: torch.Tensor) -> bool:
+    """Returns whether single elements may move towards zero; those of symmetric or sorted tensors may not."""
+    if not may_scale(tensor):
+        return False
+    if tensor.dim() >= 2 and tensor.shape[-1] == tensor.shape[-2] and torch.equal(tensor, tensor.mT):
+        return False
+    return tensor.dim() == 0 or tensor.shape[-1] < 3 or not bool((tensor.diff(dim=-1) >= 0).all())

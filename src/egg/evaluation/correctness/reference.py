@@ -62,6 +62,8 @@ class Reference:
         self._state = self._pristine
         self._oracle = Oracle(lambda: materialize(task, task.workloads[0], self.seed, "float64", device).module)
         self.output_shares_input: set[str] = set()
+        self.relative_error: dict[str, float] = {}
+        """The largest rms error of each output in the checks so far, relative to its size."""
         self.changes_inputs = False
         self.changes_state = False
 
@@ -84,7 +86,25 @@ class Reference:
         """Returns weights other than `state`: the constructor's, or under another seed where these are given."""
         if state is not self._pristine:
             return self._pristine
-        return copied(materialize(self._task, self._task.workloads[0], seed).module.state_dict())
+        return copied(materialize(self._task, self._task.workloads[0], seed, device=self._device).module.state_dict())
+
+    def draw_of(self, call: Call, seed: int, workload: str) -> Draw:
+        """Returns the draw that stands for a call with given inputs and the weights of now."""
+        return Draw(call, self._state, seed, workload, "own")
+
+    def uses_random_numbers(self, draw: Draw) -> bool:
+        """Returns whether a call of the reference moves PyTorch's generators on."""
+        before = _generators()
+        with torch.no_grad():
+            args, kwargs = map_tensors(draw.call, own_copy)
+            self.module(*args, **kwargs)
+        self.module.load_state_dict(self._state)
+        return not all(torch.equal(a, b) for a, b in zip(before, _generators(), strict=True))
+
+    def restart(self) -> None:
+        """Puts back the weights and buffers that calls may have changed."""
+        if self.changes_state:
+            self.module.load_state_dict(self._state)
 
     def expect(self, draw: Draw) -> Expectation:
         """Returns what is right for a draw. Raises TaskError where the reference fails or gives NaN."""
@@ -101,7 +121,9 @@ class Reference:
         expected = {k: v for k, v in after.items() if k not in before or _changed(before[k], v)}
         self.changes_inputs = self.changes_inputs or any(k.startswith("input ") for k in expected)
         self.changes_state = self.changes_state or any(k.startswith("buffer ") for k in expected)
-        return Expectation(output, self._oracle.judge(draw.call, draw.state, draw.seed, expected))
+        leaves = self._oracle.judge(draw.call, draw.state, draw.seed, expected)
+        self._note_error(leaves)
+        return Expectation(output, leaves)
 
     def reconsidered(self, draw: Draw, leaf: str, expected: Expected) -> Expected:
         """Returns `expected` with the largest error found on a few more draws, and in the oracle when it is shaken.
@@ -141,6 +163,13 @@ class Reference:
             return False
         values = [v for _, v in walk(output, "output") if isinstance(v, torch.Tensor) and v.is_floating_point()]
         return all(bool(v.isfinite().all()) for v in values)
+
+    def _note_error(self, leaves: dict[str, Expected]) -> None:
+        for leaf, expected in leaves.items():
+            if expected.error is not None and expected.gold is not None and expected.gold.numel():
+                sizes = [_rms(t) for t in (expected.error, expected.gold)]
+                found = max(sizes[0], expected.error_rms) / sizes[1] if sizes[1] > 0 else 0.0
+                self.relative_error[leaf] = max(found, self.relative_error.get(leaf, 0.0))
 
     def _note_sharing(self, output: Any, call: Call) -> None:
         owned = {_storage(v) for v in input_leaves(call).values() if isinstance(v, torch.Tensor)}
@@ -182,6 +211,16 @@ def copied(state: State) -> State:
 
 def _changed(before: Any, after: Any) -> bool:
     return isinstance(after, torch.Tensor) and not same_bytes(before, after)
+
+
+def _generators() -> list[torch.Tensor]:
+    devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
+    return [torch.get_rng_state(), *(torch.cuda.get_rng_state(i) for i in devices)]
+
+
+def _rms(tensor: torch.Tensor) -> float:
+    finite = tensor[tensor.isfinite()].abs()
+    return finite.square().mean().sqrt().item() if finite.numel() else 0.0
 
 
 def _storage(tensor: torch.Tensor) -> int:

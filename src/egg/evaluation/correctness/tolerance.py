@@ -55,10 +55,18 @@ TRIVIAL_MARGIN = 20.0
 FLOOR_SHARE = 0.5
 """A time below this share of the roofline floor is noted; data that stays in the caches may beat the floor itself."""
 
+SAMPLED_FACTOR = 8.0
+"""Times the limit and the reference's relative error: how far elements of a timed output may be from the reference's.
+Work that was skipped or answered from memory is off by many thousand times that."""
+SAMPLED_UNEQUAL_SHARE = 0.02
+"""Of integers and booleans, where ties and comparisons of rounded values may fall either way."""
+
 CLOCK_SLACK_S = 0.005
 CLOCK_FACTOR = 3.0
-"""A block that takes longer on the caller's clock than it reports, by more than this factor over what the
+"""A block that takes longer on the caller's clock than its calls do, by more than this factor over what the
 reference's blocks do, plus the slack, hides work."""
+EVENT_SLACK_NS = 50_000
+"""The same for a device that is busy after the events of a call."""
 
 
 @dataclass(frozen=True)

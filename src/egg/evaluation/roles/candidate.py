@@ -13,8 +13,10 @@ from torch import nn
 
 from egg.evaluation.calls import Call, call_seeded, one_thread, settings
 from egg.evaluation.devices.backend import open_device
+from egg.evaluation.roles.inputs import Inputs
 from egg.evaluation.roles.library_share import library_share
-from egg.evaluation.roles.stopwatch import KEPT_CALLS, Stopwatch, TimedOperations
+from egg.evaluation.roles.stopwatch import KEPT_CALLS, Stopwatch
+from egg.evaluation.roles.timed import TimedOperations
 from egg.evaluation.tensors import (
     Tree,
     Unsupported,
@@ -43,6 +45,7 @@ class Operations(TimedOperations):
         self._original: Call = ((), {})
         self._output: Any = None
         self._kept: list[Any] = []
+        self._restarts = False
 
     def do_import(self, source: str, name: str, schedule: dict[str, Any]) -> dict[str, Any]:
         """Runs the candidate's file as a module and puts the schedule in."""
@@ -131,12 +134,19 @@ class Operations(TimedOperations):
         self._kept = []
         return {"kept": kept}
 
-    def do_pool(self, pool: list[Tree], folder: str, fresh_inputs: bool) -> dict[str, Any]:
+    def do_pool(self, pool: list[Tree], folder: str, fresh_inputs: bool, seeded: bool, restart: bool) -> dict[str, Any]:
         """Takes the inputs of the timed calls."""
         self._kept, self._output = [], None
         calls = [read_tree(tree, Path(folder), trusted=True, device=self._device) for tree in pool]
-        self._stopwatch = Stopwatch(self._device, self._ready_model(), calls, fresh_inputs)
+        self._restarts = restart
+        self._stopwatch = Stopwatch(self._device, self._ready_model(), Inputs(calls), fresh_inputs, seeded)
         return {}
+
+    def restart(self) -> None:
+        """Puts back the weights and buffers that calls change."""
+        if self._restarts:
+            with torch.no_grad():
+                self._ready_model().load_state_dict(self._state)
 
     def do_profile(self, inputs: Tree, folder: str, calls: int) -> dict[str, Any]:
         """Returns what share of the time goes to library operators."""

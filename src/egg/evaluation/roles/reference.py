@@ -14,17 +14,17 @@ from egg.evaluation.correctness import tolerance
 from egg.evaluation.correctness.compare import Expected, Measured, Mismatch, measure, structure_mismatch
 from egg.evaluation.correctness.reference import Draw, Reference
 from egg.evaluation.devices.backend import open_device
+from egg.evaluation.roles.inputs import Inputs
 from egg.evaluation.roles.rungs import RUNGS
-from egg.evaluation.roles.stopwatch import KEPT_CALLS, Stopwatch, TimedOperations
-from egg.evaluation.tensors import Tree, Unsupported, map_tensors, read_tree, span, walk, write_tree
+from egg.evaluation.roles.stopwatch import KEPT_CALLS, Stopwatch
+from egg.evaluation.roles.timed_judge import UNREADABLE, JudgesTimedCalls
+from egg.evaluation.tensors import Tree, map_tensors, read_tree, span, walk, write_tree
 from egg.schema.base import content_hash
 from egg.schema.task import Task
 from egg.tasks.load import init_arguments
 
-_UNREADABLE = (Unsupported, OSError, KeyError, TypeError, ValueError, AttributeError, RuntimeError)
 
-
-class Operations(TimedOperations):
+class Operations(JudgesTimedCalls):
     """The operations by name. No candidate code ever runs here."""
 
     def __init__(self, target: str = "cpu") -> None:
@@ -71,7 +71,7 @@ class Operations(TimedOperations):
             output = read_tree(sent["output"], where, device=self._device)
             inputs = {k: read_tree(v, where, device=self._device) for k, v in sent["inputs"].items()}
             state = {k: read_tree(v, where, device=self._device) for k, v in sent["state"].items()}
-        except _UNREADABLE as error:
+        except UNREADABLE as error:
             return _fault(Mismatch("REJECTED", f"what the candidate sent can't be read: {error}"))
         if len(self._digests) < KEPT_CALLS:
             self._digests.append(_digests(output))
@@ -112,7 +112,7 @@ class Operations(TimedOperations):
         for call, (before, tree) in enumerate(zip(first, now, strict=False)):
             try:
                 after = _digests(read_tree(tree, Path(folder)))
-            except _UNREADABLE:
+            except UNREADABLE:
                 after = {}
             for leaf in before.keys() - shared:
                 if after.get(leaf) != before[leaf]:
@@ -140,14 +140,23 @@ class Operations(TimedOperations):
                 break
             calls.append(draw.call)
             trees.append(self._written(draw.call, folder, f"pool{i}_"))
-        fresh = reference.changes_inputs
-        self._stopwatch = Stopwatch(self._device, self._function, calls, fresh)
-        return {"pool": trees, "fresh_inputs": fresh}
+        fresh = reference.changes_inputs or bool(reference.output_shares_input)
+        seeded = reference.uses_random_numbers(reference.draw_of(calls[0], 0, workload))
+        self._workload = workload
+        self._stopwatch = Stopwatch(self._device, self._function, Inputs(calls), fresh, seeded)
+        return {"pool": trees, "fresh_inputs": fresh, "seeded": seeded, "restart": reference.changes_state}
 
     def do_transform(self, rung: str) -> dict[str, Any]:
         """Replaces what is timed by a rung of the ladder."""
         self._function = RUNGS[rung](self._ready().module)
         return {}
+
+    def restart(self) -> None:
+        """Puts back what calls change."""
+        self._ready().restart()
+
+    def _reference_itself(self) -> Reference:
+        return self._ready()
 
     def _written(self, value: Any, folder: str, prefix: str) -> Tree:
         return write_tree(value, Path(folder), prefix, trusted=True, device=self._device)

@@ -8,14 +8,16 @@ from typing import Any
 
 import torch
 
-from egg.evaluation.calls import Call
+from egg.evaluation.calls import call_seeded
 from egg.evaluation.devices.backend import Backend, Window
-from egg.evaluation.tensors import map_tensors, own_copy
+from egg.evaluation.roles.inputs import Inputs, digest
+from egg.evaluation.roles.links import next_link
+from egg.evaluation.tensors import map_tensors, own_copy, span, walk
 
 HAND_OVER_S = 0.0025
-"""Pause at the start of a block, in which the other worker's OpenMP threads stop to spin."""
+"""Pause before a block, in which the other worker's OpenMP threads stop to spin."""
 DISCARDED_CALLS = 3
-"""Calls of a block that are not counted: one for slow calls, none for calls so long that no start matters."""
+"""Calls before a block that are not counted: one for slow calls, none for calls so long that no start matters."""
 KEPT_CALLS = 3
 """Outputs that are held to the end, to see whether a later call changes them."""
 _SLOW_CALL_S = 0.02
@@ -25,79 +27,138 @@ _STABLE_WITHIN = 0.10
 
 
 @dataclass(frozen=True)
-class Block:
-    """The windows of the timed calls of one block, and how long all of it took, discarded calls included."""
+class Warmth:
+    """What a warm-up found."""
 
-    windows: list[Window]
-    block_ns: int
+    calls: int
+    typical_s: float
+    """Median of the last calls."""
+    cycle_s: float
+    """The same with what the harness does around a call: inputs, flush, digest."""
+    output_bytes: int
+    stable: bool
+    """False where the last calls still differed when the time was over."""
+
+
+@dataclass(frozen=True)
+class Called:
+    """One call of a block: its time, the link that decided its inputs, and the digest of its output."""
+
+    window: Window
+    link: int
+    digest: int
 
 
 class Stopwatch:
-    """Calls one function on a rotating pool of inputs and times each call, with cold caches where the device can."""
+    """Calls one function on inputs that depend on the output before, and times each call with flushed caches."""
 
-    def __init__(self, device: Backend, function: Callable[..., Any], pool: list[Call], fresh_inputs: bool) -> None:
+    def __init__(
+        self,
+        device: Backend,
+        function: Callable[..., Any],
+        inputs: Inputs,
+        fresh_inputs: bool = False,
+        seeded: bool = False,
+    ) -> None:
+        self.inputs = inputs
+        self.held: list[Any] = []
+        """Outputs of the last block that asked for it, until they are released."""
         self._device = device
         self._function = function
-        self._pool = [map_tensors(call, own_copy) for call in pool]
         self._fresh_inputs = fresh_inputs
-        self._next = 0
+        self._seeded = seeded
         self._discarded = DISCARDED_CALLS
+        self._spare: Any = None
+        self._link = 1
+        self._number = 0
 
-    def warm_up(self, limit_s: float, min_calls: int, min_s: float) -> tuple[int, float]:
-        """Returns calls made and the median of the last ones in seconds, once they agree or the limit is reached."""
-        started = self._device.clock_ns()
+    def warm_up(self, limit_s: float, min_calls: int, min_s: float, quiet: Callable[[], object]) -> Warmth:
+        """Calls until the last times agree and `quiet()` (builds and modules so far) has stopped to change."""
+        clock = self._device.clock_ns
+        started = clock()
         times: list[float] = []
+        cycles: list[float] = []
+        seen = quiet()
         while True:
-            times.append(self._one_call().host_ns / 1e9)
-            spent = (self._device.clock_ns() - started) / 1e9
+            before = clock()
+            times.append(self._next().host_ns / 1e9)
+            cycles.append((clock() - before) / 1e9)
+            spent = (clock() - started) / 1e9
             last = times[-_STABLE_CALLS:]
             steady = len(last) == _STABLE_CALLS and max(last) <= (1 + _STABLE_WITHIN) * min(last)
-            if spent >= limit_s or (steady and len(times) >= min_calls and spent >= min_s):
+            if spent >= limit_s:
                 break
-        typical = sorted(last)[len(last) // 2]
+            if steady and len(times) >= min_calls and spent >= min_s:
+                if (now := quiet()) == seen:
+                    break
+                seen, times, cycles = now, [], []
+        typical = _middle(last)
         if typical > _SLOW_CALL_S:
             self._discarded = 0 if typical > _LONG_CALL_S else 1
-        return len(times), typical
+        return Warmth(len(times), typical, _middle(cycles[-_STABLE_CALLS:]), _nbytes(self._spare), steady)
 
-    def block(self, calls: int) -> Block:
-        """Returns the windows of `calls` calls in turn."""
-        started = self._device.clock_ns()
+    def hand_over(self) -> None:
+        """Lets the other worker come to rest, and this one come back: calls that nobody counts."""
         self._device.sleep(HAND_OVER_S)
         for _ in range(self._discarded):
-            self._one_call()
-        windows = [self._one_call() for _ in range(calls)]
-        return Block(windows, self._device.clock_ns() - started)
+            self._next()
 
-    def _one_call(self) -> Window:
-        args, kwargs = self._pool[self._next]
-        self._next = (self._next + 1) % len(self._pool)
-        if self._fresh_inputs:
-            args, kwargs = map_tensors((args, kwargs), own_copy)
-        self._device.flush()
-        result, window = self._device.window(self._function, args, kwargs)
-        del result  # freed outside the window, for both legs
+    def block(self, calls: int, link: int, hold: bool = False) -> list[Called]:
+        """Returns `calls` calls in turn, the first with the inputs that `link` decides; `hold` keeps their outputs."""
+        return self._block(self._function, calls, link, hold)
+
+    def empty_block(self, calls: int, link: int, hold: bool = False) -> list[Called]:
+        """Returns a block in which the function does nothing but hand out an output that it already had."""
+        spare = self._spare
+        return self._block(lambda *args, **kwargs: spare, calls, link, hold)
+
+    def call(self, number: int, link: int) -> Any:
+        """Returns the output of the call that has this number and link in a block; nobody counts it."""
+        with self.inputs.poked(number, link) as given:
+            args, kwargs = map_tensors(given, own_copy) if self._fresh_inputs else given
+            result = self._run(self._function, link, args, kwargs)[0]
+        self._device.join()
+        return result
+
+    def release(self) -> None:
+        """Lets go of the outputs that were held."""
+        self.held = []
+
+    def _block(self, function: Callable[..., Any], calls: int, link: int, hold: bool) -> list[Called]:
+        self.held = []
+        called: list[Called] = []
+        for number in range(calls):
+            output, window, mark = self._one(function, number, link)
+            if hold:
+                self.held.append(output)
+            del output  # freed outside the window, for both legs
+            called.append(Called(window, link, mark))
+            link = next_link(link, mark)
+        return called
+
+    def _next(self) -> Window:
+        """Makes a call that nobody counts, on the inputs whose turn it is."""
+        output, window, mark = self._one(self._function, self._number, self._link)
+        self._number, self._link, self._spare = self._number + 1, next_link(self._link, mark), output
         return window
 
+    def _one(self, function: Callable[..., Any], number: int, link: int) -> tuple[Any, Window, int]:
+        with self.inputs.poked(number, link) as given:
+            args, kwargs = map_tensors(given, own_copy) if self._fresh_inputs else given
+            self._device.flush()
+            output, window = self._run(function, link, args, kwargs)
+        return output, window, digest(output)
 
-class TimedOperations:
-    """The operations of a worker whose calls are timed, by name; what is timed is put into `_stopwatch` first."""
+    def _run(self, function: Callable[..., Any], link: int, args: Any, kwargs: Any) -> tuple[Any, Window]:
+        if self._seeded:
+            return call_seeded(link % 2**32, self._device.window, function, args, kwargs)
+        return self._device.window(function, args, kwargs)
 
-    _stopwatch: Stopwatch | None = None
 
-    def do_warm_up(self, limit_s: float, min_calls: int, min_s: float) -> dict[str, Any]:
-        """Calls until the times are stable."""
-        assert self._stopwatch is not None
-        with torch.no_grad():
-            calls, typical_s = self._stopwatch.warm_up(limit_s, min_calls, min_s)
-        return {"calls": calls, "typical_s": typical_s}
+def _middle(values: list[float]) -> float:
+    return sorted(values)[len(values) // 2]
 
-    def do_block(self, calls: int) -> dict[str, Any]:
-        """Times one block of calls."""
-        assert self._stopwatch is not None
-        with torch.no_grad():
-            block = self._stopwatch.block(calls)
-        return {
-            "host_ns": [w.host_ns for w in block.windows],
-            "event_ns": [w.event_ns for w in block.windows],
-            "block_ns": block.block_ns,
-        }
+
+def _nbytes(output: Any) -> int:
+    tensors = [leaf for _, leaf in walk(output, "output") if isinstance(leaf, torch.Tensor)]
+    return sum(span(list(t.shape), list(t.stride())) * t.element_size() for t in tensors)

@@ -11,11 +11,10 @@ from egg.errors import UsageError
 from egg.evaluation.crew import Crew, Engaged
 from egg.evaluation.roles.rungs import RUNGS
 from egg.evaluation.tiers import PLANS
-from egg.evaluation.timing.interleave import Comparison
-from egg.evaluation.timing.legs import TimedLeg, quiet_host, time_legs
+from egg.evaluation.timing.figures import Timed
+from egg.evaluation.timing.legs import TimedLeg, Timer, quiet_host, time_legs
 from egg.evaluation.workers.workplace import WorkerFault, WorkerLost
 from egg.schema.evaluation import Baseline
-from egg.schema.task import Workload
 
 _LEFT_S = 30.0
 """Seconds that the timing of one rung may take on one workload."""
@@ -46,15 +45,16 @@ class Ladder:
         limit_s = self._crew.limits.baseline_build_s
         rung.desk.worker.ask("transform", limit_s, rung=name)
         setup_s = rung.desk.worker.last_ask_s
-        found: dict[str, Comparison] = {}
+        timed: dict[str, Timed] = {}
         for workload in self._crew.task.workloads:
             seeds = [self._entropy() for _ in range(PLANS["search"].pool)]
             for worker in (rung.desk, eager.desk):
                 worker.ask("pool", folder=str(folder), workload=workload.name, seeds=seeds,
-                           limit_bytes=self._crew.limits.pool_bytes)  # fmt: skip
+                           limit_bytes=self._crew.limits.pool_on(self._crew.target))  # fmt: skip
             rung.desk.worker.ask("warm_up", limit_s, limit_s=0.0, min_calls=1, min_s=0.0)
             setup_s += rung.desk.worker.last_ask_s
-            found[workload.name] = self._interleaved(eager, rung, name, workload)
+            timed[workload.name] = self._interleaved(eager, rung, name)
+        found = {w: t.comparison for w, t in timed.items()}
         ratios = [c.ratio for c in found.values()]
         return Baseline(
             name=name,
@@ -66,15 +66,17 @@ class Ladder:
             setup_s=setup_s,
         )
 
-    def _interleaved(self, eager: Engaged, rung: Engaged, name: str, workload: Workload) -> Comparison:
+    def _interleaved(self, eager: Engaged, rung: Engaged, name: str) -> Timed:
         limit_s = self._crew.limits.reference_s
         mine = TimedLeg(
             name, lambda op, **f: rung.desk.worker.ask(op, limit_s, **f), lambda: rung.desk.worker.last_ask_s
         )
         theirs = TimedLeg("eager", eager.desk.ask, lambda: eager.desk.worker.last_ask_s)
+        limits = self._crew.limits
+        hold = limits.hold_on(self._crew.target)
+        timer = Timer(PLANS["search"].pace, "own", Random(self._entropy()), lambda: _LEFT_S, hold)
         with quiet_host(self._lock_path):
-            found, _ = time_legs(mine, theirs, PLANS["search"].pace, lambda: _LEFT_S, Random(self._entropy()))
-        return found
+            return time_legs(mine, theirs, timer)
 
 
 def _reason(fault: WorkerFault | WorkerLost) -> str:

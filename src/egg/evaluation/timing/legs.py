@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
-from statistics import median
+from typing import Protocol
 
 from filelock import FileLock, Timeout
 
-from egg.evaluation.correctness import tolerance
-from egg.evaluation.timing.interleave import Comparison, Pace, block_order, compare, plan_blocks
+from egg.evaluation.timing.figures import Block, ImpossibleTimes, Method, Timed, evaluate, read_block
+from egg.evaluation.timing.interleave import Pace, Schedule, block_order, plan_blocks
 from egg.evaluation.workers.wire import Message
 
 LOCK_WAIT_S = 120.0
+_SCALES = (0.8, 0.9, 1.1, 1.25)
 
 
 @dataclass(frozen=True)
@@ -27,8 +28,52 @@ class TimedLeg:
     last_ask_s: Callable[[], float]
 
 
-class ImpossibleTimes(Exception):
-    """A worker reported times that the caller's own clock rules out."""
+class Proof(Protocol):
+    """Sees to it that the outputs of timed calls were real. It decides in secret which blocks and calls it looks at."""
+
+    def wants(self, pair: int, pairs: int) -> bool:
+        """Returns whether the block of this pair will be looked at."""
+        ...
+
+    def examine(self, block: Block) -> None:
+        """Looks at some calls of a block that has just ended. Raises where one was not real."""
+        ...
+
+
+class Conditions(Protocol):
+    """The state of the device, as the caller reads it."""
+
+    def trouble(self) -> str:
+        """Returns why what was just timed should not count; empty where nothing speaks against it."""
+        ...
+
+    def wait(self) -> None:
+        """Returns when the device may have recovered."""
+        ...
+
+
+class Undisturbed:
+    """Conditions of a device that tells nothing."""
+
+    def trouble(self) -> str:
+        """Returns nothing."""
+        return ""
+
+    def wait(self) -> None:
+        """Returns at once."""
+
+
+@dataclass(frozen=True)
+class Timer:
+    """How two legs are timed."""
+
+    pace: Pace
+    method: Method
+    random: Random
+    left_s: Callable[[], float]
+    hold_bytes: int
+    """What the outputs of one block may take, which are held until some were looked at."""
+    conditions: Conditions = field(default_factory=Undisturbed)
 
 
 @contextmanager
@@ -46,34 +91,96 @@ def quiet_host(lock_path: Path) -> Generator[str]:
         lock.release()
 
 
-def time_legs(
-    first: TimedLeg, second: TimedLeg, pace: Pace, left_s: Callable[[], float], random: Random
-) -> tuple[Comparison, list[str]]:
-    """Returns the comparison of two legs, and what looked odd about it. Raises ImpossibleTimes."""
-    typical_s = [_warm_up(leg, pace) for leg in (first, second)]
-    plan = plan_blocks(pace, typical_s[0], typical_s[1], max(left_s(), 0.0))
-    blocks: tuple[list[list[int]], list[list[int]]] = ([], [])
-    gaps_s: tuple[list[float], list[float]] = ([], [])
-    findings: list[str] = []
-    for pair in block_order(plan.pairs, random):
-        for is_first in pair:
-            leg, calls, at = (first, plan.first_calls, 0) if is_first else (second, plan.second_calls, 1)
-            answer = leg.ask("block", calls=calls)
-            times = [int(t) for t in answer["host_ns"]]
-            asked_s = leg.last_ask_s()
-            if len(times) != calls or min(times, default=0) <= 0 or sum(times) > asked_s * 1e9:
-                raise ImpossibleTimes(f"{leg.name}: {calls} calls in {asked_s:.3g} s can't have taken {times[:5]} ns")
-            blocks[at].append(times)
-            gaps_s[at].append(asked_s - int(answer["block_ns"]) / 1e9)
-    hidden_s, usual_s = median(gaps_s[0]), median(gaps_s[1])
-    if hidden_s > tolerance.CLOCK_SLACK_S + tolerance.CLOCK_FACTOR * usual_s:
-        findings.append(
-            f"{first.name}: a block takes {1e3 * hidden_s:.3g} ms more on the caller's clock than it reports; "
-            f"{second.name} {1e3 * usual_s:.3g} ms"
-        )
-    return compare(blocks[0], blocks[1], random), findings
+def time_legs(first: TimedLeg, second: TimedLeg, timer: Timer, proof: Proof | None = None) -> Timed:
+    """Returns the comparison of two legs. The second is trusted: what surrounds a call is measured in it.
+
+    Raises ImpossibleTimes, and what `proof` raises.
+    """
+    warmths = [_warm_up(leg, timer.pace) for leg in (first, second)]
+    schedule = plan_blocks(timer.pace, warmths[0].cycle_s, warmths[1].cycle_s, max(timer.left_s(), 0.0))
+    most = max(1, timer.hold_bytes // max(warmths[1].output_bytes, 1))
+    schedule = Schedule(schedule.pairs, min(schedule.first_calls, most), min(schedule.second_calls, most))
+    session = _Session(first, second, timer, schedule, proof)
+    session.run()
+    timed = evaluate(session.pairs, session.empty, timer.method, timer.random)
+    return timed.noted(session.discarded, session.trouble, warm=warmths[0].stable, chained=warmths[1].chained)
 
 
-def _warm_up(leg: TimedLeg, pace: Pace) -> float:
+@dataclass(frozen=True)
+class _Warmth:
+    cycle_s: float
+    output_bytes: int
+    stable: bool
+    chained: bool
+
+
+def _warm_up(leg: TimedLeg, pace: Pace) -> _Warmth:
     answer = leg.ask("warm_up", limit_s=pace.warm_up_limit_s, min_calls=pace.warm_up_calls, min_s=pace.warm_up_s)
-    return max(float(answer["typical_s"]), 1e-7)
+    try:
+        cycle_s, output_bytes = float(answer["cycle_s"]), int(answer["output_bytes"])
+        if not 0 < cycle_s < float("inf"):
+            raise ImpossibleTimes(f"{leg.name}: a call of {cycle_s} s")
+        return _Warmth(cycle_s, output_bytes, answer["stable"] is True, answer["chained"] is True)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ImpossibleTimes(f"{leg.name}: a warm-up without figures") from error
+
+
+class _Session:
+    """The blocks of one comparison, in the order in which they are timed."""
+
+    def __init__(
+        self, first: TimedLeg, second: TimedLeg, timer: Timer, schedule: Schedule, proof: Proof | None
+    ) -> None:
+        self.pairs: list[tuple[Block, Block]] = []
+        self.empty: list[Block] = []
+        self.discarded = 0
+        self.trouble = ""
+        self._legs = (first, second)
+        self._timer = timer
+        self._schedule = schedule
+        self._proof = proof
+        self._factor = 1.0
+
+    def run(self) -> None:
+        """Times all pairs, and again those that conditions spoilt, half as many at most."""
+        wanted = self._schedule.pairs
+        for number, pair in enumerate(block_order(wanted + wanted // 2, self._timer.random)):
+            blocks = self._pair(pair, number)
+            if trouble := self._timer.conditions.trouble():
+                self.discarded, self.trouble = self.discarded + 1, trouble
+                self._timer.conditions.wait()
+                continue
+            self.pairs.append(blocks)
+            if len(self.pairs) == wanted:
+                return
+
+    def _pair(self, order: tuple[bool, bool], number: int) -> tuple[Block, Block]:
+        """Times one block of each leg, both on the same inputs, and one in which nothing is called."""
+        if number:
+            self._refresh()
+        found: dict[bool, Block] = {}
+        for is_first in order:
+            calls = self._schedule.first_calls if is_first else self._schedule.second_calls
+            found[is_first] = self._timed(self._legs[not is_first], "block", calls)
+            if is_first and self._proof is not None and self._proof.wants(number, self._schedule.pairs):
+                self._proof.examine(found[True])
+            self._legs[not is_first].ask("release")
+        if self._timer.method == "caller":
+            calls = (self._schedule.first_calls, self._schedule.second_calls)[number % 2]
+            self.empty.append(self._timed(self._legs[1], "empty_block", calls))
+            self._legs[1].ask("release")
+        return found[True], found[False]
+
+    def _timed(self, leg: TimedLeg, op: str, calls: int) -> Block:
+        leg.ask("hand_over")
+        link = self._timer.random.getrandbits(63)
+        answer = leg.ask(op, calls=calls, link=link, hold=True)
+        return read_block(leg.name, answer, calls, link, leg.last_ask_s())
+
+    def _refresh(self) -> None:
+        """Gives both legs other inputs; the factor wanders about 1."""
+        choices = [s for s in _SCALES if 0.25 <= self._factor * s <= 4]
+        scale = self._timer.random.choice(choices)
+        self._factor *= scale
+        for leg in self._legs:
+            leg.ask("scale", factor=scale)

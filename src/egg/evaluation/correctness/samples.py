@@ -1,0 +1,36 @@
+"""Compares elements of a timed output with the reference's: coarser than the oracle, far finer than skipped work."""
+
+from __future__ import annotations
+
+import torch
+
+from egg.evaluation.correctness import tolerance
+
+
+def sample_mismatch(candidate: torch.Tensor, reference: torch.Tensor, relative_error: float) -> str | None:
+    """Returns how elements differ from the reference's on the same inputs; None where they agree.
+
+    `relative_error` is the reference's own in the checks. Both tensors have one dtype and shape.
+    """
+    if candidate.numel() == 0:
+        return None
+    if not (candidate.is_floating_point() or candidate.is_complex()):
+        unequal = (candidate != reference).double().mean().item()
+        most = tolerance.SAMPLED_UNEQUAL_SHARE
+        return f"{100 * unequal:.3g} % of the elements are unequal" if unequal > most else None
+    wide = torch.promote_types(candidate.dtype, torch.float64)
+    mine, theirs = candidate.to(wide), reference.to(wide)
+    finite = theirs.isfinite()
+    if not bool((mine.isfinite() == finite).all()):
+        return "other elements are infinite or NaN than in the reference's output"
+    if not bool(finite.any()):
+        return None
+    real = candidate.dtype.to_real() if candidate.is_complex() else candidate.dtype
+    difference = (mine - theirs)[finite].abs().square().mean().sqrt().item()
+    size = theirs[finite].abs().square().mean().sqrt().item()
+    unit = max(relative_error, torch.finfo(real).eps)
+    limits = tolerance.limits_for(str(real).removeprefix("torch."), candidate.numel())
+    allowed = tolerance.SAMPLED_FACTOR * limits.rms * unit * size
+    if difference > allowed:
+        return f"elements differ from the reference's by {difference:.3g} (rms) of {size:.3g}; {allowed:.3g} is allowed"
+    return None

@@ -1,0 +1,99 @@
+"""What the reference worker says about outputs that came out of timed calls."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from egg.evaluation.correctness import tolerance
+from egg.evaluation.correctness.compare import Expected, Measured, measure, structure_mismatch
+from egg.evaluation.correctness.reference import Draw, Reference
+from egg.evaluation.correctness.samples import sample_mismatch
+from egg.evaluation.roles.inputs import digest as committed_digest
+from egg.evaluation.roles.stopwatch import Stopwatch
+from egg.evaluation.roles.timed import TimedOperations, sampled
+from egg.evaluation.tensors import Tree, Unsupported, map_tensors, own_copy, read_tree, walk
+
+UNREADABLE = (Unsupported, OSError, KeyError, TypeError, ValueError, AttributeError, RuntimeError)
+
+
+class JudgesTimedCalls(TimedOperations):
+    """Runs the reference on the very inputs of timed calls and holds what was shown of them against it."""
+
+    _workload: str = ""
+
+    def do_judge_timed(
+        self, links: list[int], calls: list[int], seed: int, elements: int, sampled_tree: Tree, folder: str
+    ) -> dict[str, Any]:
+        """Returns why elements shown of some calls of a block are wrong; nothing where they are right."""
+        try:
+            shown = read_tree(sampled_tree, Path(folder))
+            given = {call: shown[str(call)] for call in calls}
+        except UNREADABLE as error:
+            return {"wrong": f"what was shown of timed calls can't be read: {error}"}
+        self.restart()
+        for call, wanted in self._answers(links, calls):
+            cut = map_tensors(sampled(wanted, seed, elements), self._device.home)
+            if message := self._mismatch(given[call], cut):
+                return {"wrong": f"timed call {call + 1} of {len(links)}: {message}"}
+        return {}
+
+    def do_judge_whole(self, call: int, link: int, digest: str, whole: Tree, folder: str) -> dict[str, Any]:
+        """Returns why the whole output of one timed call is wrong, by the oracle; nothing where it is right."""
+        try:
+            output = read_tree(whole, Path(folder), device=self._device)
+        except UNREADABLE as error:
+            return {"wrong": f"the output of a timed call can't be read: {error}"}
+        if committed_digest(output) != int(digest):
+            return {"wrong": f"the output of timed call {call + 1} is no longer what it was when its block ended"}
+        with self._watch().inputs.poked(call, link) as given:
+            draw = self._timed_draw(map_tensors(given, own_copy), link)
+        expected = self._reference_itself().expect(draw)
+        if (fault := structure_mismatch(output, expected.output)) is not None:
+            return {"wrong": f"timed call {call + 1}: {fault.message}"}
+        for leaf, value in walk(output, "output"):
+            if leaf in expected.leaves and (message := self._miss(draw, leaf, value, expected.leaves[leaf])):
+                return {"wrong": f"timed call {call + 1}: {message}"}
+        return {}
+
+    def _answers(self, links: list[int], calls: list[int]) -> Any:
+        """Yields number and output of the reference for some calls; for all before too where calls leave traces."""
+        watch: Stopwatch = self._watch()
+        wanted = set(calls)
+        every = self._reference_itself().changes_state
+        with torch.no_grad():
+            for call in range(max(wanted) + 1):
+                if call in wanted:
+                    yield call, watch.call(call, links[call])
+                elif every:
+                    watch.call(call, links[call])
+
+    def _timed_draw(self, call: Any, link: int) -> Draw:
+        return self._reference_itself().draw_of(call, link % 2**32, self._workload)
+
+    def _mismatch(self, given: Any, wanted: Any) -> str | None:
+        if (fault := structure_mismatch(given, wanted)) is not None:
+            return fault.message
+        errors = self._reference_itself().relative_error
+        for (leaf, mine), (_, theirs) in zip(walk(given, "output"), walk(wanted, "output"), strict=True):
+            if isinstance(mine, torch.Tensor):
+                message = sample_mismatch(mine, theirs, errors.get(leaf, 0.0))
+            else:
+                message = None if mine == theirs else f"{mine!r}; expected {theirs!r}"
+            if message:
+                return f"{leaf}: {message}"
+        return None
+
+    def _miss(self, draw: Draw, leaf: str, value: Any, expected: Expected) -> str | None:
+        sources = [v for v in draw.before().values() if isinstance(v, torch.Tensor)]
+        outcome = measure(leaf, value, expected, sources)
+        if isinstance(outcome, Measured) and tolerance.asks_again(outcome.excess, outcome.elements):
+            outcome = measure(leaf, value, self._reference_itself().reconsidered(draw, leaf, expected))
+        if isinstance(outcome, Measured):
+            outcome = None if outcome.passed else outcome.miss()
+        return outcome.message if outcome is not None else None
+
+    def _reference_itself(self) -> Reference:
+        raise NotImplementedError
