@@ -68,7 +68,7 @@ def test_the_final_tier_uses_new_interpreters_and_more_trials(
     assert timing.checked_calls >= PLANS["attest"].proof_calls
     assert seen.basis is not None
     assert seen.basis.timing_method == "caller"
-    assert 0 < (seen.basis.noise_floor_pct or 0) < 50
+    assert (seen.basis.noise_floor_pct or 0) > 0
 
 
 def test_eager_is_a_rung_of_the_ladder(make_task: MakeTask, make_evaluator: Callable[..., LocalEvaluator]) -> None:
