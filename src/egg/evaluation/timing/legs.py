@@ -175,7 +175,7 @@ class _Session:
         leg.ask("hand_over")
         link = self._timer.random.getrandbits(63)
         answer = leg.ask(op, calls=calls, link=link, hold=True)
-        return read_block(leg.name, answer, calls, link, leg.last_ask_s())
+        return read_block(leg.name, answer, calls, link, leg.last_ask_s(), op == "empty_block")
 
     def _refresh(self) -> None:
         """Gives both legs other inputs; the factor wanders about 1."""
