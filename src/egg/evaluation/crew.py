@@ -12,6 +12,7 @@ import psutil
 
 from egg.errors import SandboxError
 from egg.evaluation.desk import CandidateDesk, ReferenceDesk
+from egg.evaluation.spares import Called, Spares, forget
 from egg.evaluation.tiers import Limits
 from egg.evaluation.workers.workplace import Post, Role, Worker, Workplace
 from egg.schema.base import content_hash
@@ -41,6 +42,7 @@ class Crew:
         self._workplace = workplace
         self._workdir = workdir
         self._numbers = count()
+        self.spares = Spares(lambda: self._call(self.builds(f"spare-{next(self._numbers)}"), fresh=False))
 
     def start_method(self, fresh: bool) -> str:
         """Returns how workers are started."""
@@ -52,10 +54,16 @@ class Crew:
         folder.mkdir(parents=True)
         return folder
 
-    def engage_reference(self, fresh: bool) -> Engaged:
-        """Returns a reference worker with the task loaded. Raises SandboxError, TaskError or ReferenceLost."""
-        builds = self.builds(f"reference-{self.task.content_hash}")
-        desk = ReferenceDesk(self._start("reference", builds, fresh, None), self.limits)
+    def call_reference(self, fresh: bool) -> Worker:
+        """Returns a reference worker that is starting. Raises SandboxError."""
+        return self._start("reference", self.builds(f"reference-{self.task.content_hash}"), fresh, None)
+
+    def engage_reference(self, fresh: bool, called: Worker | None = None) -> Engaged:
+        """Returns a reference worker with the task loaded; the one `called`, where one was.
+
+        Raises SandboxError, TaskError or ReferenceLost.
+        """
+        desk = ReferenceDesk(called or self.call_reference(fresh), self.limits)
         folder = self.exchange()
         try:
             desk.worker.ready()
@@ -65,13 +73,19 @@ class Crew:
             raise
         return Engaged(desk, answer["init"], answer["seed"], folder, answer["described"])
 
-    def call_candidate(self, candidate_id: str, fresh: bool, exchange: Path) -> Worker:
+    def call_candidate(self, candidate_id: str, fresh: bool) -> Called:
         """Returns a candidate worker that is starting, which takes a while where it is fresh. Raises SandboxError.
 
-        Of all folders that tensors travel in, it reaches `exchange` alone.
+        Of all folders that tensors travel in, it reaches its own `exchange` alone.
         """
-        memory = int(self.limits.memory_share * psutil.virtual_memory().total)
-        return self._start("candidate", self.builds(candidate_id), fresh, memory, exchange)
+        builds = self.builds(candidate_id)
+        if fresh or self.target == "cpu":
+            return self._call(builds, fresh)
+        return self.spares.take(builds)
+
+    def _call(self, builds: Path, fresh: bool) -> Called:
+        memory, exchange = int(self.limits.memory_share * psutil.virtual_memory().total), self.exchange()
+        return Called(self._start("candidate", builds, fresh, memory, exchange), exchange, builds)
 
     def engage_candidate(self, worker: Worker, left_s: Callable[[], float], required: Iterable[str]) -> CandidateDesk:
         """Returns the desk of a candidate worker that knows nothing yet.
@@ -97,7 +111,7 @@ class Crew:
 
     def forget_builds(self, owner: str) -> None:
         """Removes compiled code that may be half written, with any lock on it."""
-        shutil.rmtree(self.builds(owner), ignore_errors=True)
+        forget(self.builds(owner))
 
     def _start(
         self, role: Role, builds: Path, fresh: bool, memory_bytes: int | None, exchange: Path | None = None

@@ -21,14 +21,15 @@ from egg.evaluation.audit.verdict import OWN
 from egg.evaluation.correctness import tolerance
 from egg.evaluation.crew import Crew, Engaged
 from egg.evaluation.desk import CandidateDesk, CandidateFailed, ReferenceLost
+from egg.evaluation.devices.nvml import open_gpu, preflight
 from egg.evaluation.examination import Entropy, Examination, Setting
 from egg.evaluation.tiers import PLANS, Limits, TierPlan, with_draws
 from egg.evaluation.timing.ladder import Ladder
-from egg.evaluation.timing.legs import Timer, quiet_host
+from egg.evaluation.timing.legs import Timer, Undisturbed, quiet_host
 from egg.evaluation.timing.noise import timed_against_itself
 from egg.evaluation.workers.environment import KEPT_HEAP_BYTES, SPIN_COUNT
 from egg.evaluation.workers.local import LocalWorkplace
-from egg.evaluation.workers.workplace import Workplace
+from egg.evaluation.workers.workplace import Worker, Workplace
 from egg.protocols import Clock
 from egg.schema.analysis import Analysis
 from egg.schema.audit import Audit
@@ -89,6 +90,8 @@ class LocalEvaluator:
         self._reference: Engaged | None = None
         self._audit: Audit | None = None
         self._noise_floor_pct: float | None = None
+        self._twin: Worker | None = None
+        self._gpu = open_gpu(time.sleep) if config.target == "cuda" else None
 
     def audit(self) -> Audit:
         """Returns whether the task can tell a good candidate from a trivial one. Raises SandboxError or TaskError."""
@@ -139,6 +142,7 @@ class LocalEvaluator:
     def close(self) -> None:
         """Ends every worker; a workplace that was passed in stays open for others."""
         self._dismiss_reference()
+        self._crew.spares.close()
         if self._owns_workplace:
             self._workplace.close()
 
@@ -168,17 +172,22 @@ class LocalEvaluator:
     def _examine_once(self, candidate: Candidate, tier: Tier, left_s: Callable[[], float]) -> Evaluation:
         """Examines a candidate with workers as its tier wants them; fresh ones start side by side."""
         fresh = PLANS[tier].fresh
-        folder = self._crew.exchange()
-        called = self._crew.call_candidate(candidate.id, fresh, folder)
+        called = self._crew.call_candidate(candidate.id, fresh)
         reference: Engaged | None = None
+        self._twin = self._crew.call_reference(fresh) if fresh and self._noise_floor_pct is None else None
         try:
             reference = self._crew.engage_reference(fresh) if fresh else self._standing_reference()
             required = self._house.limits.required_isolation if tier == "attest" else ()
-            desk = self._crew.engage_candidate(called, left_s, required)
-            return self._examine_with(reference, desk, folder, candidate, tier, left_s)
+            desk = self._crew.engage_candidate(called.worker, left_s, required)
+            if self._config.target != "cpu" and not fresh:
+                self._crew.spares.prepare()
+            return self._examine_with(reference, desk, called.exchange, candidate, tier, left_s)
         finally:
-            self._crew.dismiss(called)
-            shutil.rmtree(folder, ignore_errors=True)
+            self._crew.dismiss(called.worker)
+            shutil.rmtree(called.exchange, ignore_errors=True)
+            if self._twin is not None:
+                self._crew.dismiss(self._twin)
+                self._twin = None
             if fresh and reference is not None:
                 self._crew.dismiss(reference.desk.worker)
 
@@ -216,7 +225,16 @@ class LocalEvaluator:
     ) -> Evaluation:
         house, plan = self._house, self._plan(tier)
         setting = Setting(
-            self._task, plan, house.limits, folder, self._lock_path, house.entropy, left_s, self._config.target
+            self._task,
+            plan,
+            house.limits,
+            folder,
+            self._lock_path,
+            house.entropy,
+            left_s,
+            self._config.target,
+            self._gpu or Undisturbed(),
+            self._crew.spares.settle,
         )
         examination = Examination(setting, reference, desk, candidate)
         failed: CandidateFailed | None = None
@@ -247,18 +265,16 @@ class LocalEvaluator:
         """Returns the noise floor of the attest tier in percent, which one more worker with the reference shows."""
         limits, target = self._house.limits, self._config.target
         random = Random(self._house.entropy())
-        timer = Timer(plan.pace, plan.method, random, left_s, limits.hold_on(target))
-        twin = self._crew.engage_reference(plan.fresh)
+        conditions = self._gpu or Undisturbed()
+        timer = Timer(plan.pace, plan.method, random, left_s, limits.hold_on(target), conditions)
+        twin = self._crew.engage_reference(plan.fresh, self._twin)
 
         def pool(engaged: Engaged, workload: str, seeds: list[int]) -> None:
             limit = limits.pool_on(target)
             engaged.desk.ask("pool", folder=str(folder), workload=workload, seeds=seeds, limit_bytes=limit)
 
-        try:
-            with quiet_host(self._lock_path):
-                return timed_against_itself(self._task, twin, reference, timer, pool)
-        finally:
-            self._crew.dismiss(twin.desk.worker)
+        with quiet_host(self._lock_path):
+            return timed_against_itself(self._task, twin, reference, timer, pool)
 
     def _note_floor(self, examination: Examination) -> None:
         """Notes a time that the device's own limits do not allow, where the floor is known."""
@@ -284,7 +300,12 @@ class LocalEvaluator:
             timings=() if failed else tuple(notes.timings),
             findings=tuple(notes.findings),
             profile={} if failed else notes.profile,
-            environment={**examination.described, **notes.environment, **self._environment(tier)},
+            environment={
+                **examination.described,
+                **(preflight(self._gpu) if self._config.target == "cuda" else {}),
+                **notes.environment,
+                **self._environment(tier),
+            },
             wall_s=0.0,
         )
 

@@ -57,6 +57,8 @@ class Setting:
     left_s: Callable[[], float]
     target: str = "cpu"
     conditions: Conditions = field(default_factory=Undisturbed)
+    settle: Callable[[], None] = lambda: None
+    """Returns once nothing else starts on the device."""
 
 
 class Examination:
@@ -77,6 +79,7 @@ class Examination:
         self._build()
         for workload in self._setting.task.workloads:
             self._check(workload)
+        self._setting.settle()
         for workload in self._setting.task.workloads:
             self._time(workload)
 

@@ -110,7 +110,7 @@ class Limits:
     layers that were missing stand in the result."""
     hold_bytes: int = 256 * 2**20
     """Memory that the outputs of one block of timed calls may take together."""
-    gpu_factor: int = 64
+    gpu_factor: int = 32
     """Times both, where they lie in the memory of a GPU."""
 
     def pool_on(self, target: str) -> int:
