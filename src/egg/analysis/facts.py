@@ -48,6 +48,7 @@ def _device_facts(device: Device, totals: Totals) -> dict[str, Fact]:
         "cores": device.cores,
         "isa": device.isa,
         "vector_bytes": device.vector_bytes,
+        "cache_bytes": l2_bytes + device.l3_bytes,
         "fits_l2": totals.min_bytes <= l2_bytes,
         "fits_l3": totals.min_bytes <= l2_bytes + device.l3_bytes,
     }

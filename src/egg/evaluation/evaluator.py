@@ -18,12 +18,12 @@ from egg.errors import SandboxError, TaskError, UsageError
 from egg.evaluation.audit.auditor import audit
 from egg.evaluation.audit.kept import KeptAudits
 from egg.evaluation.audit.verdict import OWN
-from egg.evaluation.correctness import tolerance
 from egg.evaluation.crew import Crew, Engaged
 from egg.evaluation.desk import CandidateDesk, CandidateFailed, ReferenceLost
 from egg.evaluation.devices.nvml import open_gpu, preflight
 from egg.evaluation.examination import Entropy, Examination, Setting
 from egg.evaluation.tiers import PLANS, Limits, TierPlan, with_draws
+from egg.evaluation.timing.floor import BelowFloor, judge
 from egg.evaluation.timing.ladder import Ladder
 from egg.evaluation.timing.legs import Timer, Undisturbed, quiet_host
 from egg.evaluation.timing.noise import timed_against_itself
@@ -277,13 +277,17 @@ class LocalEvaluator:
             return timed_against_itself(self._task, twin, reference, timer, pool)
 
     def _note_floor(self, examination: Examination) -> None:
-        """Notes a time that the device's own limits do not allow, where the floor is known."""
-        floors = {a.workload: a.floor_ms for a in self._analyses}
+        """Notes a time that looks too short. Raises CandidateFailed for one that the device's limits do not allow."""
+        analyses = {a.workload: a for a in self._analyses}
         for timing in examination.notes.timings:
-            floor_ms = floors.get(timing.workload, 0.0)
-            if timing.candidate_ms < tolerance.FLOOR_SHARE * floor_ms:
-                took = f"{timing.candidate_ms:.4g} ms on {timing.workload}"
-                examination.notes.find(f"{took} is below the roofline floor of {floor_ms:.4g} ms")
+            if timing.workload not in analyses:
+                continue
+            try:
+                finding = judge(timing.candidate_ms, analyses[timing.workload])
+            except BelowFloor as error:
+                raise CandidateFailed(Status.REJECTED, Failure(phase="time", message=str(error))) from error
+            if finding:
+                examination.notes.find(finding)
 
     def _evaluation(
         self, examination: Examination, candidate: Candidate, tier: Tier, failed: CandidateFailed | None

@@ -83,7 +83,21 @@ class Examination:
         for workload in self._setting.task.workloads:
             self._time(workload)
 
+    def _share_memory(self) -> None:
+        """Has tensors stay on the device on their way, where each worker can map the other's memory."""
+        reference, desk = self._reference.desk, self._desk
+        there = desk.ask("transfer", "accept", **reference.ask("offer")).get("mapped") is True
+        back = (
+            reference.ask("accept", handle=str(desk.ask("transfer", "offer").get("handle", ""))).get("mapped") is True
+        )
+        on = there and back
+        reference.ask("share", on=on)
+        desk.ask("transfer", "share", on=on)
+        self.notes.environment["tensors_travel"] = "within the device" if on else "as files"
+
     def _build(self) -> None:
+        if self._setting.target != "cpu":
+            self._share_memory()
         candidate, task = self._candidate, self._setting.task
         # The constructor's arguments lie in the reference's folder, which a candidate does not reach.
         shutil.copytree(self._reference.folder, self._setting.folder, dirs_exist_ok=True)

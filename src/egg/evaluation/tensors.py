@@ -71,11 +71,14 @@ class _Writer:
         if tensor.layout is not torch.strided or not (kind == "cpu" or (own is not None and own.owns(tensor))):
             where = own.torch_device if own else "cpu"
             raise Unsupported(f"a {tensor.layout} tensor on {tensor.device}; expected a strided one on {where}")
+        dtype = str(tensor.dtype).removeprefix("torch.")
+        form = {"dtype": dtype, "shape": list(tensor.shape), "stride": list(tensor.stride())}
+        if own is not None and kind != "cpu" and (sent := own.send(tensor.detach())) is not None:
+            return {**form, **sent, "device": kind}
         name = f"{self._prefix}{self._count}.bin"
         self._count += 1
         write_bytes(tensor if own is None else own.home(tensor), self._folder / name)
-        dtype = str(tensor.dtype).removeprefix("torch.")
-        body = {"file": name, "dtype": dtype, "shape": list(tensor.shape), "stride": list(tensor.stride())}
+        body = {"file": name, **form}
         return body if kind == "cpu" else {**body, "device": kind}
 
 
@@ -114,6 +117,9 @@ def read_tree(tree: Tree, folder: Path, trusted: bool = False, device: Backend |
     ((kind, body),) = tree.items()
     match kind:
         case "tensor":
+            if device is not None and "shared" in body:
+                check_form(body)
+                return device.receive(body)
             tensor = _read_tensor(body, folder)
             return tensor if device is None or "device" not in body else device.place(tensor)
         case "float":
@@ -134,11 +140,17 @@ def read_tree(tree: Tree, folder: Path, trusted: bool = False, device: Backend |
             raise Unsupported(f"a {kind!r} node")
 
 
-def _read_tensor(body: dict[str, Any], folder: Path) -> torch.Tensor:
+def check_form(body: dict[str, Any]) -> tuple[torch.dtype, list[int], list[int]]:
+    """Returns dtype, shape and strides of a tensor's node. Raises Unsupported where they are none."""
     dtype = getattr(torch, body["dtype"])
     shape, stride = [int(n) for n in body["shape"]], [int(n) for n in body["stride"]]
     if not isinstance(dtype, torch.dtype) or len(shape) != len(stride) or min(shape + stride, default=0) < 0:
         raise Unsupported(f"a tensor of dtype {body['dtype']}, shape {shape}, strides {stride}")
+    return dtype, shape, stride
+
+
+def _read_tensor(body: dict[str, Any], folder: Path) -> torch.Tensor:
+    dtype, shape, stride = check_form(body)
     path = folder / body["file"]
     if path.parent != folder or path.is_symlink():
         raise Unsupported(f"a file outside the exchange folder: {body['file']}")

@@ -14,10 +14,22 @@ NOISE_MAX = 0.1
 
 
 def noise_floor(reference: Evaluation | None) -> float:
-    """Returns the share by which the reference, measured against itself, was off 1."""
+    """Returns the share by which the reference, measured against itself, was off 1: as a candidate and on its own."""
     if reference is None or reference.speedup_low is None or reference.speedup_high is None:
         return NOISE_MIN
-    return max(reference.speedup_high - 1, 1 - reference.speedup_low, NOISE_MIN)
+    return max(reference.speedup_high - 1, 1 - reference.speedup_low, measured_floor(reference), NOISE_MIN)
+
+
+def measured_floor(evaluation: Evaluation) -> float:
+    """Returns the noise floor that an evaluation itself rests on, as a share; 0 where none was measured."""
+    basis = evaluation.basis
+    return (basis.noise_floor_pct or 0.0) / 100 if basis is not None else 0.0
+
+
+def claims(evaluation: Evaluation, noise: float) -> bool:
+    """Returns whether an evaluation says faster: the low end above the noise, and no workload that forbids a claim."""
+    allowed = not any(timing.no_claim for timing in evaluation.timings)
+    return allowed and (evaluation.speedup_low or 0.0) > 1 + max(noise, measured_floor(evaluation))
 
 
 def search_noise(state: RunState) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from egg.planning import budget
-from egg.planning.acceptance import noise_floor
+from egg.planning.acceptance import claims, noise_floor
 from egg.schema.evaluation import Status
 from egg.schema.run import FinalMeasured, Outcome, RunState
 
@@ -29,7 +29,7 @@ def outcome(state: RunState, interrupted: bool) -> Outcome:
     reference = state.attempts[0].candidate.id
     own = next(f for f in state.finals if f.candidate_id == reference)
     others = [f for f in state.finals if f.candidate_id != reference and f.evaluation.status is Status.PASSED]
-    faster = [f for f in others if (f.evaluation.speedup_low or 0.0) > 1 + noise_floor(own.evaluation)]
+    faster = [f for f in others if claims(f.evaluation, noise_floor(own.evaluation))]
     winner = max(faster, key=lambda f: f.evaluation.speedup or 0.0, default=own)
     spent = budget.is_spent(budget.searched(state))
     return Outcome(

@@ -74,6 +74,30 @@ class Backend(Protocol):
         """Overwrites free memory with NaN, so that what is never written is never right by luck."""
         ...
 
+    def send(self, tensor: torch.Tensor) -> dict[str, Any] | None:
+        """Returns what the device of another worker needs to receive a tensor; None where it travels as a file."""
+        ...
+
+    def receive(self, body: dict[str, Any]) -> torch.Tensor:
+        """Returns a copy of what the device of another worker sent. Raises Unsupported."""
+        ...
+
+    def release_sent(self) -> None:
+        """Frees what was sent before."""
+        ...
+
+    def share(self, on: bool) -> None:
+        """Sets whether tensors are sent within the device's memory."""
+        ...
+
+    def offer(self) -> str:
+        """Returns a handle by which another worker can try to map memory; empty where the device has none."""
+        ...
+
+    def accept(self, handle: str) -> bool:
+        """Returns whether this worker can map what another one offers."""
+        ...
+
     def describe(self) -> dict[str, str]:
         """Returns what figures of this device rest on; what can't be read is `unknown`."""
         ...

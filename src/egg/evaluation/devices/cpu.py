@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from egg.evaluation.devices.backend import Window
+from egg.evaluation.devices.files import TravelsAsFiles
 from egg.evaluation.tensors import own_copy
 from egg.schema.evaluation import UNKNOWN
 
@@ -20,7 +21,7 @@ _SIZES = 16
 """Sizes that are remembered; the heap hands a freed block out again to a request of about its size."""
 
 
-class CpuDevice:
+class CpuDevice(TravelsAsFiles):
     """Implements `Backend`. The caches are left as the calls leave them: a serving process finds them so."""
 
     kind = "cpu"

@@ -10,6 +10,7 @@ import torch
 
 from egg.evaluation.devices.backend import Window
 from egg.evaluation.devices.driver import Driver
+from egg.evaluation.devices.shared import SharedMemory
 from egg.evaluation.tensors import storage_of
 from egg.schema.evaluation import UNKNOWN
 
@@ -30,6 +31,7 @@ class CudaDevice:
         torch.cuda.init()
         torch.zeros(1, device="cuda")  # makes the context current in this thread
         self._driver = Driver()
+        self._shared = SharedMemory(self._driver)
         self._snapshot = torch.cuda.memory_snapshot
         self._stream_of = torch.cuda.current_stream
         self._sum = torch.sum
@@ -112,6 +114,31 @@ class CudaDevice:
                 if block["state"] == "inactive":
                     self._driver.fill(int(block["address"]), _NAN_BYTE, int(block["size"]))
         self._driver.synchronize()
+
+    def send(self, tensor: torch.Tensor) -> dict[str, Any] | None:
+        """Returns the handle of a copy in memory of its own; None where the tensor travels as a file."""
+        self.join()
+        return self._shared.send(tensor)
+
+    def receive(self, body: dict[str, Any]) -> torch.Tensor:
+        """Returns a copy of what another worker sent. Raises Unsupported."""
+        return self._shared.receive(body)
+
+    def release_sent(self) -> None:
+        """Frees what was sent before."""
+        self._shared.release()
+
+    def share(self, on: bool) -> None:
+        """Sets whether tensors stay on the device on their way to the other worker."""
+        self._shared.on = on
+
+    def offer(self) -> str:
+        """Returns the handle of a few bytes; empty where the driver gives none."""
+        return self._shared.offer()
+
+    def accept(self, handle: str) -> bool:
+        """Returns whether the other worker's memory can be mapped."""
+        return self._shared.accept(handle)
 
     def describe(self) -> dict[str, str]:
         """Returns the device with its versions; clocks and temperature are read by the caller."""

@@ -8,13 +8,14 @@ from typing import Any
 import torch
 
 from egg.evaluation.devices.backend import Window
+from egg.evaluation.devices.files import TravelsAsFiles
 from egg.evaluation.devices.machine.streams import Machine
 from egg.evaluation.tensors import span
 
 FLUSH_FACTOR = 2
 
 
-class VirtualDevice:
+class VirtualDevice(TravelsAsFiles):
     """Implements `Backend`. It binds what it uses of the machine before a program can replace it."""
 
     kind = "virtual"

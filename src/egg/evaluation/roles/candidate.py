@@ -107,6 +107,7 @@ class Operations(TimedOperations):
         if not (reuse and _refill(self._call, self._original)):
             self._call = map_tensors(self._original, own_copy)
         self._assert_mode("before")
+        self._device.release_sent()
         self._device.poison()
         with torch.no_grad():
             self._output = call_seeded(seed, model, *self._call[0], **self._call[1])

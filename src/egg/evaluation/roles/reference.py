@@ -53,6 +53,7 @@ class Operations(JudgesTimedCalls):
 
     def do_draw(self, folder: str, workload: str, seed: int, kind: str, state: bool) -> dict[str, Any]:
         """Draws inputs (and weights) under a seed and writes them; an empty answer where the kind does not apply."""
+        self._device.release_sent()
         with one_thread():
             self._draw = self._ready().draw(workload, seed, kind, state)
         if self._draw is None:
@@ -129,6 +130,7 @@ class Operations(JudgesTimedCalls):
     def do_pool(self, folder: str, workload: str, seeds: list[int], limit_bytes: int) -> dict[str, Any]:
         """Draws the inputs of the timed calls, fewer where they are large, and writes them."""
         reference = self._ready()
+        self._device.release_sent()
         calls: list[Any] = []
         trees: list[Tree] = []
         total = 0

@@ -25,7 +25,15 @@ def compiled(module: Any) -> Callable[..., Any]:
     return torch.compile(module)
 
 
+def autotuned(module: Any) -> Callable[..., Any]:
+    """Returns the module under `torch.compile` in its slowest mode, which tries kernels on the device."""
+    import torch
+
+    return torch.compile(module, mode="max-autotune-no-cudagraphs")
+
+
 RUNGS: dict[str, Transform] = {
     "eager": eager,
     "torch.compile": compiled,
+    "torch.compile max-autotune": autotuned,
 }

@@ -24,6 +24,19 @@ class TimedOperations:
     _device: Backend
     _stopwatch: Stopwatch | None = None
 
+    def do_offer(self) -> dict[str, Any]:
+        """Returns a handle by which the other worker can try to map this one's memory."""
+        return {"handle": self._device.offer()}
+
+    def do_accept(self, handle: str) -> dict[str, Any]:
+        """Returns whether the other worker's memory can be mapped."""
+        return {"mapped": bool(handle) and self._device.accept(handle)}
+
+    def do_share(self, on: bool) -> dict[str, Any]:
+        """Sets whether tensors stay in the device's memory on their way to the other worker."""
+        self._device.share(on)
+        return {}
+
     def do_warm_up(self, limit_s: float, min_calls: int, min_s: float) -> dict[str, Any]:
         """Calls until the times are stable and nothing is built any more."""
         with torch.no_grad():
@@ -57,6 +70,7 @@ class TimedOperations:
     def do_show(self, calls: list[int], whole: int, seed: int, elements: int, folder: str) -> dict[str, Any]:
         """Writes elements of the outputs of some calls of the last block at random places, and all of one."""
         held = self._watch().held
+        self._device.release_sent()
         shown = {str(call): sampled(held[call], seed, elements) for call in calls}
         answer = {
             "sampled": write_tree(shown, Path(folder), "shown", device=self._device),

@@ -65,7 +65,10 @@ def describe(error: BaseException) -> Message:
 def _cause(error: BaseException, text: str, frames: list[str]) -> str:
     if isinstance(error, Refusal):
         return error.cause
-    if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and _TORCH_ALLOCATION_FAILED in text):
+    ran_out = isinstance(error, RuntimeError) and (
+        _TORCH_ALLOCATION_FAILED in text or type(error).__name__ == "OutOfMemoryError"
+    )
+    if isinstance(error, MemoryError) or ran_out:
         return "memory"
     if isinstance(error, SyntaxError) or any(name.startswith(_BUILD_MODULES) for name in frames):
         return "build"
