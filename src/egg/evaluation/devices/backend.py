@@ -66,6 +66,10 @@ class Backend(Protocol):
         """Returns what one call gives, and its time. The device is idle before and after."""
         ...
 
+    def replayed_ns(self, function: Callable[..., Any], args: Any, kwargs: Any, calls: int) -> int | None:
+        """Returns the median of a call replayed from a graph with flushed caches; None where it can't be captured."""
+        ...
+
     def flush(self) -> None:
         """Leaves nothing of earlier work in the device's caches, and no line that has yet to be written back."""
         ...

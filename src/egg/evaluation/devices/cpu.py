@@ -64,6 +64,10 @@ class CpuDevice(TravelsAsFiles):
         ended = clock()
         return result, Window(ended - started, None)
 
+    def replayed_ns(self, function: Callable[..., Any], args: Any, kwargs: Any, calls: int) -> int | None:
+        """Returns nothing: this device replays no graphs."""
+        return None
+
     def flush(self) -> None:
         """Leaves the caches alone."""
 

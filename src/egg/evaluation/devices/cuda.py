@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from time import perf_counter_ns, sleep  # bound now, before a candidate could replace them
 from typing import Any
@@ -16,6 +17,7 @@ from egg.schema.evaluation import UNKNOWN
 
 FLUSH_FACTOR = 2
 """Times the second-level cache that a flush touches."""
+_CALLS_BEFORE_CAPTURE = 3
 _LEAST_FLUSH_BYTES = 64 * 2**20
 _NAN_BYTE = 0xFF
 """Makes a NaN of every floating type, and -1 of every integer."""
@@ -35,7 +37,9 @@ class CudaDevice:
         self._snapshot = torch.cuda.memory_snapshot
         self._stream_of = torch.cuda.current_stream
         self._sum = torch.sum
+        # Extensions are built for the device at hand; PyTorch would add others, some unknown to the compiler.
         self._properties: Any = torch.cuda.get_device_properties(0)
+        os.environ.setdefault("TORCH_CUDA_ARCH_LIST", self.architecture())
         self._start, self._end = self._driver.event(), self._driver.event()
         size = max(FLUSH_FACTOR * self.l2_bytes, _LEAST_FLUSH_BYTES)
         self._written = self._driver.allocate(size)
@@ -100,6 +104,24 @@ class CudaDevice:
         ended = clock()
         return result, Window(ended - started, driver.elapsed_ns(self._start, self._end))
 
+    def replayed_ns(self, function: Callable[..., Any], args: Any, kwargs: Any, calls: int) -> int | None:
+        """Returns the median of a call replayed from a graph with flushed caches; None where it can't be captured."""
+        side, graph = torch.cuda.Stream(), torch.cuda.CUDAGraph()
+        try:
+            with torch.cuda.stream(side):  # what is tuned or allocated in a first call can't be captured
+                for _ in range(_CALLS_BEFORE_CAPTURE):
+                    function(*args, **kwargs)
+            self.join()
+            with torch.cuda.graph(graph):
+                function(*args, **kwargs)
+        except RuntimeError:  # it waits for the device, or reads from it
+            return None
+        times: list[int] = []
+        for _ in range(calls):
+            self.flush()
+            times.append(self.window(graph.replay, (), {})[1].device_ns)
+        return sorted(times)[len(times) // 2]
+
     def flush(self) -> None:
         """Writes twice the cache, then reads as much of other memory, which drives the written lines out."""
         self._driver.reset_persisting()
@@ -140,12 +162,17 @@ class CudaDevice:
         """Returns whether the other worker's memory can be mapped."""
         return self._shared.accept(handle)
 
+    def architecture(self) -> str:
+        """Returns the compute capability, such as `9.0`: the one that extensions are built for."""
+        return f"{self._properties.major}.{self._properties.minor}"
+
     def describe(self) -> dict[str, str]:
         """Returns the device with its versions; clocks and temperature are read by the caller."""
         free, total = torch.cuda.mem_get_info()
         return {
             "device": "cuda",
             "gpu": str(self._properties.name),
+            "architecture": self.architecture(),
             "gpu_uuid": str(getattr(self._properties, "uuid", UNKNOWN)),
             "gpu_memory_bytes": str(total),
             "gpu_free_bytes": str(free),

@@ -69,6 +69,10 @@ class VirtualDevice(TravelsAsFiles):
         self.join()
         return result, Window(self._machine.now_ns - started, end.at_ns - start.at_ns)
 
+    def replayed_ns(self, function: Callable[..., Any], args: Any, kwargs: Any, calls: int) -> int | None:
+        """Returns nothing: this device replays no graphs."""
+        return None
+
     def flush(self) -> None:
         """Writes twice the cache, then reads as much of other memory."""
         self._launch(lambda _: None, writes=(self._written,))
