@@ -15,7 +15,9 @@ import egg
 SOURCE = Path(egg.__file__).parent
 OPEN_TO_ALL = ("egg.errors", "egg.schema", "egg.protocols")
 MAY_LOAD_TASKS = ("analysis", "expert", "evaluation")
-COMPOSE = ("cli", "api", "compose", "verification", "pytest_plugin", "doctor", "winner", "__main__")
+COMPOSE = (
+    "cli", "api", "audit_process", "auditing", "compose", "verification", "pytest_plugin", "doctor", "winner", "__main__",
+)  # fmt: skip
 """The command line and the Python API put the rooms together."""
 PRINTS = "cli"
 RUNS_IN_WORKERS = ("tasks", "evaluation")

@@ -162,6 +162,28 @@ def doctor(*, as_json: Json = False) -> int:
     return doctor(as_json)
 
 
+@app.command
+def audit(
+    task: Annotated[str, Parameter(help="A task as for optimize, or a folder with level1, level2, ... of task files.")],
+    /,
+    *,
+    inputs: Inputs = None,
+    out: Annotated[
+        Path | None, Parameter(help="File to append one JSON line a task to; what is in it is done.")
+    ] = None,
+    levels: Annotated[tuple[int, ...], Parameter(help="Levels of a suite.", consume_multiple=True)] = (1, 2, 3),
+    device: Annotated[Literal["cpu", "cuda"], Parameter(help="Where the tasks run.")] = "cpu",
+    jobs: Annotated[int, Parameter(help="Tasks at a time, on each GPU.")] = 1,
+    deadline_s: Annotated[float, Parameter(help="Seconds that one task may take.")] = 300.0,
+    limit_s: Annotated[float | None, Parameter(help="Seconds for all; go on later with the same --out.")] = None,
+    as_json: Json = False,
+) -> int:
+    """Tell whether a task, or each task of a suite, can tell a good kernel from a trivial answer."""
+    from egg.cli.audit import Command, audit
+
+    return audit(Command(task, inputs, out, levels, device, jobs, deadline_s, limit_s, as_json))
+
+
 def status(tokens: Sequence[str] | None = None) -> int:
     """Returns the exit status of one command line; errors are on stderr by then."""
     try:

@@ -54,6 +54,22 @@ class Audit(Record):
     wall_s: float = 0.0
 
 
+class AuditOutcome(Record):
+    """What came of the audit of one task among many."""
+
+    name: str
+    """`level1/19_ReLU` for a task of a suite."""
+    text_hash: str
+    """`content_hash` of the task's file; empty where there is none."""
+    audit: Audit | None = None
+    fault: Literal["task", "memory", "timeout", "house"] | None = None
+    """Why there is no verdict: the task fails or does not fit, takes too long, or EGG itself failed."""
+    message: str = ""
+    device: str = "cpu"
+    wall_s: float
+    """Seconds with the start of the process."""
+
+
 class KnownDefect(Record):
     """The flaws of one task of a public suite, found by someone before."""
 
