@@ -8,6 +8,7 @@ names. A process is the reference worker itself: no candidate is near, so nothin
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import resource
@@ -32,12 +33,16 @@ from egg.schema.audit import Audit
 from egg.schema.task import Task
 
 _POLL_S = 0.02
+_PRELOADED = ("egg.tasks.find", "torch.export", "torch.fx.experimental.symbolic_shapes", "torch._dynamo", "torch._refs")
+"""What trying a task on shapes alone imports, which takes seconds."""
 _OUT_OF_MEMORY = "DefaultCPUAllocator: "
 """PyTorch raises a plain RuntimeError where host memory ends; its text is all there is to tell it by."""
 
 
 def main() -> None:
     """Serves orders until the caller closes the line."""
+    for name in _PRELOADED:
+        importlib.import_module(name)
     running: set[int] = set()
     asked = b""
     _tell(pid=os.getpid(), ready=True)

@@ -80,7 +80,7 @@ REDRAWN = [
         "other weights",
         "own, other weights",
     ),
-    ("return x.abs().max()", "[torch.rand(512, 1024)]", "pass", "stored output", "scaled"),
+    ("return x.abs().max()", "[torch.rand(512, 1024)]", "pass", "stored output", "signed"),
 ]
 
 

@@ -38,6 +38,8 @@ class Gate:
         """
         if not state:
             self._reference.rewind()
+        elif kind == "own" and not self._reference.has_weights:
+            return None  # no draw that was not made before
         left = iter(seeds)
         draw = self._drawn(workload, left, kind, state)
         if draw is None:
@@ -74,7 +76,7 @@ class Gate:
         again = self._drawn(draw.workload, seeds, draw.kind, state=False)
         earlier = self._given(again or draw, draw.state, wanted) if again else {}
         other = None
-        if any(v.is_floating_point() for v in draw.state.values()):
+        if self._reference.has_weights:
             other = self._given(draw, reference.other_state(draw.state, next(seeds)), wanted)
         right: Leaves = {k: e.value for k, e in wanted.items()}
         inputs = {k.removeprefix("input "): v for k, v in input_leaves(draw.call).items()}

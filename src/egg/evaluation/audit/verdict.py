@@ -21,15 +21,21 @@ class Decision:
 
 
 def passing(probes: Sequence[Probe]) -> dict[str, list[Probe]]:
-    """Returns the answers that no draw has caught so far, by workload and answer, each with its probes."""
+    """Returns the answers that no draws catch every time, by workload and answer, each with its probes."""
     held: dict[tuple[str, str], list[Probe]] = {}
     for probe in probes:
         held.setdefault((probe.workload, probe.answer), []).append(probe)
     return {
         f"{workload}: {answer}": found
         for (workload, answer), found in held.items()
-        if not any(p.caught for p in found) and all(p.counts for p in found)
+        if not any(_catches(name, found) for name in {p.draws for p in found}) and all(p.counts for p in found)
     }
+
+
+def _catches(draws: str, probes: Sequence[Probe]) -> bool:
+    """Returns whether each of these probes under `draws` was caught, of at least one."""
+    caught = [p.caught for p in probes if p.draws == draws]
+    return bool(caught) and all(caught)
 
 
 def decide(probes: Sequence[Probe], draws: Sequence[str]) -> Decision:
@@ -66,7 +72,11 @@ def _catching(probes: Sequence[Probe], missed: Sequence[Probe], draws: Sequence[
     left = {(p.workload, p.answer) for p in missed}
     needed: list[str] = []
     for name in draws:
-        caught = {(p.workload, p.answer) for p in probes if p.draws == name and p.caught} & left
+        caught = {
+            (workload, answer)
+            for workload, answer in left
+            if _catches(name, [p for p in probes if (p.workload, p.answer) == (workload, answer)])
+        }
         if caught and name != OWN:
             needed.append(name)
             left -= caught

@@ -78,6 +78,11 @@ class Reference:
             self._state = copied(self.module.state_dict())
         return Draw(call, self._state, seed, workload, kind)
 
+    @property
+    def has_weights(self) -> bool:
+        """True where a parameter, or a floating buffer, may change what comes out."""
+        return any(v.is_floating_point() and v.numel() > 0 for v in self._pristine.values())
+
     def rewind(self) -> None:
         """Goes back to the weights that the constructor gave."""
         self._state = self._pristine
