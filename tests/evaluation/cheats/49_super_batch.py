@@ -4,7 +4,6 @@
 # task = "double"
 # expect = ["PASSED", "REJECTED", "WRONG_VALUE"]
 # least_ms = 4
-# waits_for = "timing: the next input exists only after the last output"
 # ///
 import gc
 import time

@@ -5,7 +5,6 @@
 # expect = ["REJECTED", "WRONG_VALUE"]
 # tier = "attest"
 # variants = ["counter", "frames"]
-# waits_for = "timing: outputs of timed calls are checked"
 # ///
 import sys
 

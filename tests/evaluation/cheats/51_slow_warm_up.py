@@ -4,7 +4,6 @@
 # task = "double"
 # expect = ["PASSED", "REJECTED"]
 # least_calls = 30
-# waits_for = "timing: as many calls as without the sleep"
 # ///
 import time
 

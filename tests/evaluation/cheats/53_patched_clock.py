@@ -5,7 +5,7 @@
 # expect = ["PASSED", "REJECTED"]
 # least_ms = 4
 # variants = ["assignment", "setattr", "alias", "module dict", "every binding"]
-# only."every binding" = { tier = "attest", waits_for = "timing: the caller's own clock" }
+# only."every binding" = { tier = "attest" }
 # ///
 import gc
 import sys

@@ -6,7 +6,6 @@
 # expect = ["PASSED", "REJECTED", "WRONG_VALUE", "RUNTIME_ERROR"]
 # least_ms = 4
 # variants = ["divides", "skips"]
-# waits_for = "timing: the caller's own clock"
 # ///
 import gc
 import time

@@ -5,7 +5,7 @@
 # expect = ["PASSED", "REJECTED", "RUNTIME_ERROR"]
 # least_ms = 4
 # variants = ["statistics", "json", "print", "builtins", "numpy"]
-# only.json = { tier = "attest", waits_for = "timing: the caller's own clock" }
+# only.json = { tier = "attest" }
 # ///
 import builtins
 import json

@@ -4,7 +4,6 @@
 # task = "double"
 # tier = "attest"
 # expect = ["REJECTED", "WRONG_VALUE"]
-# waits_for = "timing: outputs of timed calls are checked"
 # ///
 import torch
 from torch import nn
