@@ -275,15 +275,15 @@ class LateEvaluator:
 
 
 def write_files(state: RunState, folder: Path, principles: Sequence[Principle] = ()) -> None:
-    """Writes result.json, report.html and, where there is a winner, kernel.py. Each file is whole or not there."""
+    """Writes result.json, report.html and, where a winner was attested, kernel.py. Each file is whole or not there."""
     from egg.export.standalone import standalone
     from egg.reports.page import page
     from egg.reports.result import result
     from egg.reports.summary import summarise
 
-    winner = summarise(state).winner
-    if winner is not None:
-        _write(folder / KERNEL, standalone(winner.candidate))
+    summary = summarise(state)
+    if summary.winner is not None and summary.attested:
+        _write(folder / KERNEL, standalone(summary.winner.candidate))
     _write(folder / REPORT, page(state, principles))
     _write(folder / RESULT, as_json(result(state)))
 

@@ -122,9 +122,7 @@ def verify(
     entry: Entry = "ModelNew",
     policy: Precision = "strict",
     tier: TierName = "attest",
-    ladder: Annotated[tuple[str, ...], Parameter(help="Baselines to time it against, besides eager.", negative="")] = (
-        "torch.compile",
-    ),
+    ladder: Ladder = None,
     out: Annotated[Path | None, Parameter(help="File for the JSON document.")] = None,
     as_json: Json = False,
 ) -> int:

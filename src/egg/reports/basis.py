@@ -6,6 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rich.table import Table
+from rich.text import Text
+
+from egg.reports.summary import Summary
 from egg.schema.evaluation import UNKNOWN, Basis, Evaluation
 
 _SEEDS_SHOWN = 8
@@ -61,6 +65,25 @@ class Foundation:
         """Each hash by what it identifies, `unknown` where it was not recorded."""
         recorded = self.basis.hashes if self.basis else {}
         return {"candidate": UNKNOWN, "task": UNKNOWN, "harness": UNKNOWN} | dict(self.hashes) | recorded
+
+
+def foundation(summary: Summary) -> Foundation | None:
+    """Returns what the figures of a run rest on; None where nothing was measured."""
+    if summary.evaluation is None:
+        return None
+    started = summary.state.started
+    hashes = {"candidate": summary.evaluation.candidate_id, "task": started.task.content_hash}
+    return Foundation(summary.evaluation, started.device.name, started.versions, hashes)
+
+
+def foundation_table(found: Foundation) -> Table:
+    """Returns the block `rests on` for the terminal."""
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("rests on", no_wrap=True)
+    table.add_column("", overflow="fold")
+    for name, words in foundation_rows(found):
+        table.add_row(Text(name, "dim"), Text(words))
+    return table
 
 
 def foundation_rows(found: Foundation) -> list[tuple[str, str]]:

@@ -10,7 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from egg.reports import figures
-from egg.reports.verification import DEFINITION, foundation_of, foundation_table, ladder, verification_data
+from egg.reports.basis import foundation_table
+from egg.reports.verification import DEFINITION, foundation_of, ladder, verification_data
 from egg.schema.verification import Verification
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from egg.reports import figures
-from egg.reports.summary import Summary, summarise, title_of
+from egg.reports.basis import foundation, foundation_rows
+from egg.reports.summary import PATH_NOTE, Summary, summarise, title_of
 from egg.schema.run import RunState
 
 
@@ -22,14 +23,16 @@ def markdown(state: RunState) -> str:
         parts.append(_escape(state.outcome.summary))
     parts.append(_ladder(summary))
     if summary.steps:
-        parts.append(_path(summary))
+        parts += [_path(summary), f"{figures.sentence(PATH_NOTE)}."]
     if summary.winner and summary.winner.candidate.not_covered:
         parts.append("Left to PyTorch: " + ", ".join(f"`{op}`" for op in summary.winner.candidate.not_covered) + ".")
+    if (found := foundation(summary)) is not None:
+        parts.append(_table(["rests on", ""], foundation_rows(found)))
     return "\n\n".join(parts) + "\n"
 
 
 def _ladder(summary: Summary) -> str:
-    rows = [["**EGG**", figures.ms(summary.candidate_ms), ""]]
+    rows = [[f"**EGG**{summary.estimate_note}", figures.ms(summary.candidate_ms), ""]]
     for rung in summary.rungs:
         time = figures.ms(rung.median_ms) if not rung.reason else f"not available: {rung.reason}"
         rows.append([rung.name, time, figures.interval(rung.speedup)])

@@ -12,7 +12,8 @@ from markupsafe import Markup
 
 import egg
 from egg.reports import charts, codeview, figures, graphview
-from egg.reports.summary import Interval, Step, Summary, speedup_of, summarise, title_of
+from egg.reports.basis import foundation, foundation_rows
+from egg.reports.summary import PATH_NOTE, Interval, Step, Summary, speedup_of, summarise, title_of
 from egg.schema.evaluation import LeafCheck, Trial
 from egg.schema.principle import STAGES, Principle
 from egg.schema.run import Attempt, RunState
@@ -53,6 +54,8 @@ def page(state: RunState, principles: Iterable[Principle] = ()) -> str:
         title=title_of,
         verdict_words=_VERDICT_WORDS,
         command=_command(state),
+        rests_on=foundation_rows(found) if (found := foundation(summary)) else [],
+        path_note=PATH_NOTE,
     )
 
 
@@ -135,7 +138,11 @@ def _tiles(summary: Summary) -> list[Tile]:
     best = summary.best_rung
     policy = summary.state.started.config.policy
     return [
-        Tile("Over eager", figures.ratio(summary.over_eager and summary.over_eager.value), _range(summary.over_eager)),
+        Tile(
+            f"Over eager{summary.estimate_note}",
+            figures.ratio(summary.over_eager and summary.over_eager.value),
+            _range(summary.over_eager),
+        ),
         Tile(
             f"Over {best.name}" if best else "Over the best baseline",
             figures.ratio(summary.over_best and summary.over_best.value),
@@ -174,7 +181,7 @@ def _ladder(summary: Summary) -> list[LadderRow]:
         for rung in summary.rungs
     ]
     ours, name = summary.candidate_ms, "EGG" if not summary.winner_is_reference else "EGG (the reference itself)"
-    rows.append(LadderRow(name, figures.ms(ours), "", "", _ours_bar(summary, longest), "ours"))
+    rows.append(LadderRow(name + summary.estimate_note, figures.ms(ours), "", "", _ours_bar(summary, longest), "ours"))
     floor = charts.bar(summary.floor_ms / longest, "floor") if summary.floor_ms else None
     rows.append(LadderRow("roofline floor", figures.ms(summary.floor_ms), "", "", floor, "floor"))
     return rows

@@ -7,7 +7,8 @@ from collections import Counter
 from typing import Any
 
 import egg
-from egg.reports.summary import Interval, Rung, Step, Summary, summarise, title_of
+from egg.reports.basis import foundation, foundation_data
+from egg.reports.summary import ESTIMATE, Interval, Rung, Step, Summary, summarise, title_of
 from egg.schema.run import RunState
 from egg.schema.task import Task
 
@@ -33,6 +34,7 @@ def result(state: RunState) -> dict[str, Any]:
         "summary": summary.headline,
         "reason": outcome.summary if outcome else None,
         "stopped_by": outcome.stopped_by if outcome else None,
+        "figures": _figures(summary),
         "candidate_ms": summary.candidate_ms,
         "baselines": {rung.name: _baseline(rung) for rung in summary.rungs},
         "speedup": _speedups(summary),
@@ -42,11 +44,19 @@ def result(state: RunState) -> dict[str, Any]:
         "winner_is_reference": summary.winner_is_reference,
         "path": [_step(step) for step in summary.steps],
         "not_covered": list(summary.winner.candidate.not_covered) if summary.winner else [],
+        "rests_on": foundation_data(found) if (found := foundation(summary)) else None,
         "environment": _environment(summary),
         "attempts": len(state.attempts),
         "verdicts": dict(Counter(a.verdict for a in state.attempts)),
         "seconds": state.spent_s,
     }
+
+
+def _figures(summary: Summary) -> str | None:
+    """Returns how the figures were reached: `attested`, or the word for an estimate; None where there are none."""
+    if summary.evaluation is None or summary.evaluation.speedup is None:
+        return None
+    return "attested" if summary.attested else ESTIMATE
 
 
 def _task(task: Task) -> dict[str, Any]:
@@ -102,6 +112,7 @@ def _step(step: Step) -> dict[str, Any]:
         "principles": list(attempt.plan.principle_ids),
         "predicted_effect": attempt.plan.predicted_effect,
         "measured_effect": step.measured_effect,
+        "measured_by": attempt.evaluation.tier,
         "candidate": attempt.candidate.id,
         "candidate_ms": attempt.evaluation.candidate_ms,
         "reason": attempt.reason,

@@ -10,6 +10,9 @@ from egg.schema.evaluation import Baseline, Evaluation
 from egg.schema.run import Attempt, RunState
 
 EAGER = "eager"
+ESTIMATE = "search estimate"
+"""What a figure is called that came from the tier `search`: it steers, and is never published as a result."""
+PATH_NOTE = "measured effects and times of the path are search estimates; the ladder holds the final measurement"
 FLOOR_NOISE_PCT = 10.0
 """A time may undercut the floor by as much, since both are measured."""
 Result = Literal["faster", "equal", "failed", "unfinished"]
@@ -83,6 +86,16 @@ class Summary:
     def winner_is_reference(self) -> bool:
         """True when no candidate was better than the task as it stands."""
         return self.winner is not None and self.winner.plan.parent_id is None
+
+    @property
+    def attested(self) -> bool:
+        """True where the figures come from a final measurement: fresh processes, the full trial plan."""
+        return self.evaluation is not None and self.evaluation.tier == "attest" and self.evaluation.speedup is not None
+
+    @property
+    def estimate_note(self) -> str:
+        """What to write beside a figure that was not attested; empty where there is none or it was."""
+        return f" ({ESTIMATE})" if self.evaluation is not None and not self.attested else ""
 
     @property
     def candidate_ms(self) -> float | None:
@@ -220,7 +233,7 @@ def _headline(result: Result, ours: Interval | None, best: Rung | None, stepped:
     gain = f"{ours.value:.2f}× as fast as eager" if ours else None
     match result:
         case "unfinished":
-            return f"Not finished: {gain} so far" if gain else "Not finished: nothing measured yet"
+            return f"Not finished: {gain} so far ({ESTIMATE})" if gain else "Not finished: nothing measured yet"
         case "failed":
             return "No verified winner"
         case "equal":

@@ -9,7 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from egg.reports import figures
-from egg.reports.summary import Summary, speedup_of, summarise, title_of
+from egg.reports.basis import foundation, foundation_table
+from egg.reports.summary import PATH_NOTE, Summary, speedup_of, summarise, title_of
 from egg.schema.plan import StagePlan
 from egg.schema.run import (
     Analyzed,
@@ -34,9 +35,11 @@ def final_table(state: RunState) -> RenderableType:
         parts.append(Text(state.outcome.summary))
     parts += [Text(""), ladder(summary)]
     if len(summary.steps) > 1:
-        parts += [Text(""), path(summary)]
+        parts += [Text(""), path(summary), Text(PATH_NOTE, "dim")]
     if summary.winner and summary.winner.candidate.not_covered:
         parts += [Text(""), Text("Left to PyTorch: " + "; ".join(summary.winner.candidate.not_covered), "dim")]
+    if (found := foundation(summary)) is not None:
+        parts += [Text(""), foundation_table(found)]
     return Group(*parts)
 
 
@@ -46,7 +49,7 @@ def ladder(summary: Summary) -> Table:
     table.add_column("ladder", no_wrap=True)
     table.add_column("median", justify="right", no_wrap=True)
     table.add_column("speedup over it [95 %]", justify="right")
-    table.add_row(Text("EGG", "bold"), figures.ms(summary.candidate_ms), "")
+    table.add_row(Text(f"EGG{summary.estimate_note}", "bold"), figures.ms(summary.candidate_ms), "")
     for rung in summary.rungs:
         shown = figures.interval(rung.speedup) if not rung.reason else f"not available: {rung.reason}"
         table.add_row(Text(rung.name), figures.ms(rung.median_ms), Text(shown))

@@ -12,7 +12,7 @@ from rich.text import Text
 
 import egg
 from egg.reports import figures
-from egg.reports.basis import Foundation, foundation_data, foundation_rows
+from egg.reports.basis import Foundation, foundation_data, foundation_table
 from egg.reports.summary import ITSELF, Interval, Rung, rungs_of, speedup_of
 from egg.schema.evaluation import Evaluation, KernelShare, LeafCheck, Trial
 from egg.schema.verification import Verification
@@ -75,7 +75,7 @@ def timing_table(found: Verification) -> Table:
     table.add_column("", no_wrap=True)
     table.add_column("median", justify="right", no_wrap=True)
     table.add_column("10th to 90th", justify="right", no_wrap=True)
-    table.add_column("speedup over it [95 %]", justify="right")
+    table.add_column("speedup [95 %]", justify="right")
     table.add_column("method", no_wrap=True)
     for timing in found.evaluation.timings:
         name = "candidate" if len(found.workloads) == 1 else f"candidate, {timing.workload}"
@@ -107,16 +107,6 @@ def authorship(evaluation: Evaluation) -> RenderableType:
     for kernel in evaluation.kernels[:_KERNELS_SHOWN]:
         table.add_row(Text(kernel.name), _OWNER_WORDS[kernel.owner], f"{kernel.share_pct:.0f} %", f"{kernel.calls:g}")
     return Group(Text(f"authorship: {said}"), table)
-
-
-def foundation_table(found: Foundation) -> Table:
-    """Returns the block `rests on`."""
-    table = _table()
-    table.add_column("rests on", no_wrap=True)
-    table.add_column("", overflow="fold")
-    for name, words in foundation_rows(found):
-        table.add_row(Text(name, "dim"), Text(words))
-    return table
 
 
 def verification_data(found: Verification) -> dict[str, Any]:
