@@ -6,6 +6,8 @@ import json
 import pytest
 from rich.console import Console
 
+from egg.reports.page import page
+from egg.reports.result import result
 from egg.reports.verification import DEFINITION, verification_data, verification_table
 from egg.schema.evaluation import Basis, Evaluation, KernelShare, LeafCheck, Status, Trial
 from egg.schema.verification import Verification
@@ -115,3 +117,48 @@ def test_a_rung_that_is_not_available_says_why() -> None:
         name="torch.compile", available=False, reason="no compiler", median_ms={}, speedup_over_eager=None
     )
     assert "not available: no compiler" in printed(make.make_verification(baselines=(missing,)))
+
+
+@pytest.mark.parametrize(("reference_ms", "candidate_ms", "shown"), [(2.0, 1.0, "2.00×"), (1.0, 2.0, "0.50×")])
+def test_the_direction_of_a_speedup_is_the_same_everywhere(
+    reference_ms: float, candidate_ms: float, shown: str
+) -> None:
+    ratio = reference_ms / candidate_ms
+    timing = make.make_timing(ratio, candidate_ms=candidate_ms, reference_ms=reference_ms)
+    evaluation = make.make_evaluation(tier="attest", timings=(timing,))
+    found = make.make_verification(evaluation=evaluation, baselines=())
+    text = printed(found)
+    assert text.splitlines()[0].endswith(f"{shown} [{ratio * 0.99:.2f}, {ratio * 1.01:.2f}] as fast as eager")
+    assert DEFINITION in text
+    data = verification_data(found)
+    assert (data["speedup"]["value"], data["definition"]) == (ratio, DEFINITION)
+    attempt = make.make_attempt(plan=make.make_plan(parent_id="0" * 16))
+    final = make.make_final(candidate_id=attempt.candidate.id, evaluation=evaluation)
+    outcome = make.make_outcome(winner_id=attempt.candidate.id)
+    run = make.make_state(attempt, baselines=(make.make_baseline(),), finals=(final,), outcome=outcome)
+    assert result(run)["speedup"]["eager"]["value"] == ratio
+    assert shown in page(run)
+    assert "Speedup is the baseline's time over EGG's time: above 1 means that EGG is faster." in page(run)
+
+
+@pytest.mark.parametrize(
+    ("speedup", "noise_pct", "refused", "claim"),
+    [
+        (1.5, 1.0, "", "faster than eager, beyond the noise floor of 1 %"),
+        (0.5, 1.0, "", "slower than eager, beyond the noise floor of 1 %"),
+        (1.02, 3.0, "", "neither faster nor slower than eager, with a noise floor of 3 %"),
+        (1.02, None, "", "faster than eager"),
+        (1.5, 1.0, "the clock fell", "nothing may be claimed: the clock fell"),
+    ],
+)
+def test_only_what_exceeds_the_noise_is_claimed(
+    speedup: float, noise_pct: float | None, refused: str, claim: str
+) -> None:
+    evaluation = make.make_evaluation(
+        tier="attest",
+        timings=(make.make_timing(speedup, no_claim=refused),),
+        basis=Basis(policy="strict", noise_floor_pct=noise_pct),
+    )
+    found = make.make_verification(evaluation=evaluation)
+    assert found.claim == claim
+    assert claim[1:] in found.explain()

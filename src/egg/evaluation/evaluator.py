@@ -22,6 +22,7 @@ from egg.evaluation.crew import Crew, Engaged
 from egg.evaluation.desk import CandidateDesk, CandidateFailed, ReferenceLost
 from egg.evaluation.devices.nvml import open_gpu, preflight
 from egg.evaluation.examination import Entropy, Examination, Setting
+from egg.evaluation.harness import harness_hash
 from egg.evaluation.tiers import PLANS, Limits, TierPlan, with_draws
 from egg.evaluation.timing.floor import BelowFloor, judge
 from egg.evaluation.timing.ladder import Ladder
@@ -259,6 +260,7 @@ class LocalEvaluator:
             noise_floor_pct=self._noise_floor_pct if tier == "attest" else None,
             isolation=isolation.active,
             missing_isolation=isolation.missing,
+            hashes={"task": self._task.content_hash, "harness": harness_hash()},
         )
 
     def _against_itself(self, reference: Engaged, folder: Path, plan: TierPlan, left_s: Callable[[], float]) -> float:

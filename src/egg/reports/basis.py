@@ -132,7 +132,13 @@ def _timing(found: Foundation) -> str:
         return "nothing was timed"
     timings = found.evaluation.timings
     calls, blocks = sum(t.calls for t in timings), sum(t.blocks for t in timings)
-    return f"{' and '.join(found.timing_methods)} clock, {calls} calls in {blocks} pairs of interleaved blocks"
+    said = f"{' and '.join(found.timing_methods)} clock, {calls} calls in {blocks} pairs of interleaved blocks"
+    for number, words in (
+        (sum(t.discarded for t in timings), "pairs discarded"),
+        (sum(t.checked_calls for t in timings), "timed calls checked"),
+    ):
+        said += f", {number} {words}" if number else ""
+    return said
 
 
 def _noise(basis: Basis | None) -> str:

@@ -13,7 +13,7 @@ from rich.text import Text
 import egg
 from egg.reports import figures
 from egg.reports.basis import Foundation, foundation_data, foundation_table
-from egg.reports.summary import ITSELF, Interval, Rung, rungs_of, speedup_of
+from egg.reports.summary import EAGER, ITSELF, Interval, Rung, rungs_of, speedup_of
 from egg.schema.evaluation import Evaluation, KernelShare, LeafCheck, Trial
 from egg.schema.verification import Verification
 
@@ -85,7 +85,9 @@ def timing_table(found: Verification) -> Table:
         if rung.reason:
             table.add_row(rung.name, "–", "", Text(f"not available: {rung.reason}"), "")
         else:
-            table.add_row(rung.name, figures.ms(rung.median_ms), "", figures.interval(rung.speedup), _how(found, rung))
+            spread = _eager_spread(found) if rung.name == EAGER else ""
+            speedup = figures.interval(rung.speedup)
+            table.add_row(rung.name, figures.ms(rung.median_ms), spread, speedup, _how(found, rung))
     if found.floor_ms is not None:
         share = 100 * found.floor_ms / (found.evaluation.candidate_ms or found.floor_ms)
         reached = Text(f"{min(share, 100):.0f} % of it reached", "dim")
@@ -130,6 +132,7 @@ def verification_data(found: Verification) -> dict[str, Any]:
         "failure": seen.failure.model_dump(mode="json") if seen.failure else None,
         "trials": [_trial(t) for t in seen.trials],
         "definition": DEFINITION,
+        "claim": found.claim,
         "speedup": _interval(speedup_of(seen)),
         "candidate_ms": seen.candidate_ms,
         "timings": [t.model_dump(mode="json") for t in seen.timings],
@@ -153,10 +156,10 @@ def ladder(found: Verification) -> tuple[Rung, ...]:
     """Returns the baselines with the candidate's speedup over each; eager is there whenever anything was timed."""
     ours = speedup_of(found.evaluation)
     rungs = rungs_of(found.baselines, found.evaluation, ours)
-    if ours is None or any(rung.name == "eager" for rung in rungs):
+    if ours is None or any(rung.name == EAGER for rung in rungs):
         return rungs
     reference_ms = sum(t.reference_ms for t in found.evaluation.timings)
-    return (Rung("eager", reference_ms, "", ITSELF, ours), *rungs)
+    return (Rung(EAGER, reference_ms, "", ITSELF, ours), *rungs)
 
 
 def owner_shares(kernels: Sequence[KernelShare]) -> dict[str, float]:
@@ -173,8 +176,16 @@ def _excess(leaf: LeafCheck) -> float:
     return max(leaf.ratio_rms / (leaf.limit_rms or 1.0), leaf.ratio_max / (leaf.limit_max or 1.0))
 
 
+def _eager_spread(found: Verification) -> str:
+    """Returns the percentiles of eager where there is one workload and they were kept."""
+    first = found.evaluation.timings[0]
+    if len(found.evaluation.timings) > 1 or first.reference_p10_ms is None:
+        return ""
+    return f"{figures.ms(first.reference_p10_ms)} to {figures.ms(first.reference_p90_ms)}"
+
+
 def _how(found: Verification, rung: Rung) -> str:
-    if rung.name == "eager":
+    if rung.name == EAGER:
         return found.evaluation.timings[0].method
     return "by way of eager"
 

@@ -45,6 +45,24 @@ class Verification(Record):
         return self.evaluation.speedup
 
     @property
+    def claim(self) -> str:
+        """What may be said of the speedup over eager: a gain or loss only beyond the noise floor."""
+        low, high = self.evaluation.speedup_low, self.evaluation.speedup_high
+        if low is None or high is None:
+            return "nothing was timed"
+        if refused := [t.no_claim for t in self.evaluation.timings if t.no_claim]:
+            return f"nothing may be claimed: {refused[0]}"
+        floor_pct = self.evaluation.basis.noise_floor_pct if self.evaluation.basis else None
+        within = "" if floor_pct is None else f", beyond the noise floor of {floor_pct:.2g} %"
+        if low > 1 + (floor_pct or 0) / 100:
+            return f"faster than eager{within}"
+        if high < 1 - (floor_pct or 0) / 100:
+            return f"slower than eager{within}"
+        return "neither faster nor slower than eager" + (
+            "" if floor_pct is None else f", with a noise floor of {floor_pct:.2g} %"
+        )
+
+    @property
     def failed_trial(self) -> Trial | None:
         """The trial that the candidate failed; None where it passed or failed elsewhere."""
         return next((trial for trial in self.evaluation.trials if not trial.passed), None)
@@ -64,4 +82,5 @@ class Verification(Record):
 
     def explain(self) -> str:
         """Returns the verdict in words: for a failure which input, index, values and limit, and what to look at."""
-        return "\n".join((self.headline, *advice(self.evaluation)))
+        claim = (f"{self.claim[:1].upper()}{self.claim[1:]}.",) if self.passed else ()
+        return "\n".join((self.headline, *claim, *advice(self.evaluation)))
