@@ -63,6 +63,7 @@ def _figures_are_true(cheat: FixtureFile, seen: Evaluation) -> None:
     assert timing.candidate_ms >= cheat.least_ms, f"{timing.candidate_ms} ms; a call takes {cheat.least_ms} ms"
     assert timing.speedup_low <= cheat.most_speedup, said(seen)
     assert timing.calls >= cheat.least_calls
+    assert cheat.label in ("", seen.authorship), seen.kernels
 
 
 def test_the_known_bypasses_of_kernelbench_are_among_them() -> None:

@@ -19,6 +19,7 @@ def test_an_honest_kernel_passes(kernel: FixtureFile, evaluator_for: EvaluatorFo
     seen = evaluator_for(kernel.task).evaluate(candidate_of(kernel.source), "search", 60)
     assert seen.status is Status.PASSED, seen.failure
     assert seen.findings == ()
+    assert kernel.label in ("", seen.authorship), seen.kernels
 
 
 def test_there_are_enough_of_them() -> None:

@@ -306,6 +306,7 @@ class LocalEvaluator:
             timings=() if failed else tuple(notes.timings),
             findings=tuple(notes.findings),
             profile={} if failed else notes.profile,
+            kernels=() if failed else notes.kernels,
             environment={
                 **examination.described,
                 **(preflight(self._gpu) if self._config.target == "cuda" else {}),

@@ -17,10 +17,12 @@ from egg.evaluation.timing.figures import ImpossibleTimes, Timed
 from egg.evaluation.timing.legs import Conditions, TimedLeg, Timer, Undisturbed, quiet_host, time_legs
 from egg.evaluation.timing.proof import DrawnProof, NotReal
 from egg.schema.candidate import Candidate
-from egg.schema.evaluation import Failure, LeafCheck, Status, Timing, Trial
+from egg.schema.evaluation import Failure, KernelShare, LeafCheck, Status, Timing, Trial
 from egg.schema.task import Task, Workload
 
 Entropy = Callable[[], int]
+_CLOSER_TURNS = 2
+"""How often the trials are gone through where the text of the candidate asks for a closer look."""
 _PROFILED_CALLS, _SLOW_MS = 3, 50.0
 _NEEDED_SEEDS = 8
 """Seeds that are tried until draws apply which a task is not scored without."""
@@ -36,6 +38,7 @@ class Notes:
     timings: list[Timing] = field(default_factory=list[Timing])
     findings: list[str] = field(default_factory=list[str])
     profile: dict[str, float] = field(default_factory=dict[str, float])
+    kernels: tuple[KernelShare, ...] = ()
     environment: dict[str, str] = field(default_factory=dict[str, str])
 
     def find(self, finding: str) -> None:
@@ -74,6 +77,7 @@ class Examination:
         self._candidate = candidate
         self._folder = str(setting.folder)
         self._first_call = True
+        self._closer = False
 
     def run(self) -> None:
         """Runs all phases. Raises CandidateFailed, and for other faults what `ReferenceDesk.ask` raises."""
@@ -102,6 +106,10 @@ class Examination:
         candidate, task = self._candidate, self._setting.task
         # The constructor's arguments lie in the reference's folder, which a candidate does not reach.
         shutil.copytree(self._reference.folder, self._setting.folder, dirs_exist_ok=True)
+        seen = self._desk.ask("import", "inspect", source=candidate.source)["sightings"]
+        self._closer = bool(seen)
+        for sighting in seen:
+            self.notes.find(f"in the text, {sighting}")
         self._desk.ask(
             "import", "import", source=candidate.source, name=f"candidate_{candidate.id}", schedule=candidate.schedule
         )
@@ -113,7 +121,7 @@ class Examination:
 
     def _check(self, workload: Workload) -> None:
         self._reference.desk.ask("begin")
-        for kind in self._setting.plan.trials:
+        for kind in self._setting.plan.trials * (_CLOSER_TURNS if self._closer else 1):
             self._trial(workload, kind)
         kept = self._desk.ask("transfer", "send_kept", folder=self._folder)["kept"]
         answer = self._reference.desk.ask("unchanged", folder=self._folder, now=kept)
@@ -191,8 +199,8 @@ class Examination:
             found = self._with_replay(found)
         self.notes.timings.append(found)
         calls = _PROFILED_CALLS if found.candidate_ms < _SLOW_MS else 1
-        profile = desk.ask("time", "profile", inputs=pool["pool"][0], folder=self._folder, calls=calls)
-        self._note_profile({k: float(v) for k, v in profile.items()})
+        told = desk.ask("time", "profile", inputs=pool["pool"][0], folder=self._folder, calls=calls)
+        self._note_authorship(told)
         _empty(setting.folder)
 
     def _with_replay(self, timing: Timing) -> Timing:
@@ -211,11 +219,21 @@ class Examination:
             setting.plan.proof_calls, setting.plan.proof_whole, _PROOF_ELEMENTS,
         )  # fmt: skip
 
-    def _note_profile(self, profile: dict[str, float]) -> None:
-        """Keeps the figures of the slowest workload, which is the one to look at."""
+    def _note_authorship(self, told: dict[str, Any]) -> None:
+        """Keeps the figures of the slowest workload, which is the one to look at, and what looked odd in any."""
+        try:
+            kernels = tuple(KernelShare.model_validate(kernel) for kernel in told["kernels"])
+            metrics = {str(name): float(value) for name, value in told["metrics"].items()}
+            findings = [str(finding) for finding in told["findings"]]
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            said = f"what the candidate tells of its kernels can't be read: {error}".splitlines()[0]
+            raise CandidateFailed(Status.REJECTED, Failure(phase="time", message=said)) from error
+        for finding in findings:
+            self.notes.find(finding)
         slowest = max(self.notes.timings, key=lambda t: t.candidate_ms)
         if slowest is self.notes.timings[-1]:
-            self.notes.profile = {**profile, "setup_ms": 1e3 * self._desk.setup_s}
+            self.notes.profile = {**metrics, "setup_ms": 1e3 * self._desk.setup_s}
+            self.notes.kernels = kernels
 
 
 def _timing(workload: Workload, timed: Timed, setup_ms: float, checked_calls: int) -> Timing:

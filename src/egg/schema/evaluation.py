@@ -119,6 +119,8 @@ class KernelShare(Record):
     """Of the time of a call."""
     calls: float
     """Launches in one call."""
+    used: bool | None = None
+    """Whether the result changes when what it wrote is spoilt; None where that was not tried."""
 
 
 class Basis(Record):
@@ -168,6 +170,19 @@ class Evaluation(Record):
         elif self.failure is None or self.timings or self.profile:
             raise ValueError(f"{self.status} needs a failure, and neither timings nor a profile")
         return self
+
+    @property
+    def authorship(self) -> Literal["own", "library", "mixed", "unknown"]:
+        """Whose work a call is: `own` or `library` from nine tenths of the kernels' time on, `mixed` between.
+
+        `library` includes PyTorch's operators. A kernel that the result does not need is nobody's work.
+        """
+        counted = [k for k in self.kernels if k.owner != "unknown" and k.used is not False]
+        total = sum(k.share_pct for k in counted)
+        if total <= 0:
+            return "unknown"
+        own = sum(k.share_pct for k in counted if k.owner == "candidate") / total
+        return "own" if own >= 0.9 else "library" if own <= 0.1 else "mixed"
 
     @property
     def speedup(self) -> float | None:

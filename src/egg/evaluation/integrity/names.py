@@ -18,6 +18,7 @@ class Names:
 
     def __init__(self, tree: ast.Module) -> None:
         self._bound: dict[str, str] = {}
+        self._reached: set[str] = set()
         self.defined = {n.name for n in ast.walk(tree) if isinstance(n, ast.ClassDef | ast.FunctionDef)}
         for node in ast.walk(tree):
             self._bind_import(node)
@@ -45,7 +46,7 @@ class Names:
     def is_foreign(self, name: str) -> bool:
         """Returns whether a dotted name belongs to an imported module or to the builtins."""
         root = name.partition(".")[0]
-        return root in self._roots or root == "builtins"
+        return root in self._roots or root in self._reached or root == "builtins"
 
     @property
     def _roots(self) -> set[str]:
@@ -68,11 +69,15 @@ class Names:
     def _item(self, base: str, key: str | None) -> str:
         if key is None or not base:
             return ""
-        return key if base == "sys.modules" else f"{base}.{key}"
+        return self._module(key) if base == "sys.modules" else f"{base}.{key}"
+
+    def _module(self, name: str) -> str:
+        self._reached.add(name.partition(".")[0])
+        return name
 
     def _call(self, function: str, first: ast.expr, rest: list[ast.expr]) -> str:
         if function in _IMPORTS:
-            return constant(first) or ""
+            return self._module(constant(first) or "")
         if function == "getattr" and rest and (attr := constant(rest[0])):
             base = self.dotted(first)
             return f"{base}.{attr}" if base else ""

@@ -13,8 +13,10 @@ from torch import nn
 
 from egg.evaluation.calls import Call, call_seeded, one_thread, settings
 from egg.evaluation.devices.backend import open_device
+from egg.evaluation.integrity.sightings import sightings
+from egg.evaluation.roles.authorship import authorship
+from egg.evaluation.roles.bindings import Bindings
 from egg.evaluation.roles.inputs import Inputs
-from egg.evaluation.roles.library_share import library_share
 from egg.evaluation.roles.stopwatch import KEPT_CALLS, Stopwatch
 from egg.evaluation.roles.timed import TimedOperations
 from egg.evaluation.tensors import (
@@ -37,6 +39,8 @@ class Operations(TimedOperations):
     def __init__(self, target: str = "cpu") -> None:
         self._device = open_device(target)
         self._settings = settings()
+        self._bindings = Bindings()
+        self._source = ""
         self._module: ModuleType | None = None
         self._model: nn.Module | None = None
         self._training = True
@@ -46,6 +50,11 @@ class Operations(TimedOperations):
         self._output: Any = None
         self._kept: list[Any] = []
         self._restarts = False
+
+    def do_inspect(self, source: str) -> dict[str, Any]:
+        """Returns what the text of the candidate holds; asked before any of it runs, so nothing of it can answer."""
+        self._source = source
+        return {"sightings": [str(seen) for seen in sightings(source)]}
 
     def do_import(self, source: str, name: str, schedule: dict[str, Any]) -> dict[str, Any]:
         """Runs the candidate's file as a module and puts the schedule in."""
@@ -113,6 +122,8 @@ class Operations(TimedOperations):
             self._output = call_seeded(seed, model, *self._call[0], **self._call[1])
         self._device.join()
         self._assert_mode("after")
+        if replaced := self._bindings.replaced():
+            raise Refusal("rejected", f"the candidate replaced {', '.join(replaced)}")
         _check_types(self._output, model)
         if len(self._kept) < KEPT_CALLS:
             self._kept.append(self._output)
@@ -150,11 +161,13 @@ class Operations(TimedOperations):
                 self._ready_model().load_state_dict(self._state)
 
     def do_profile(self, inputs: Tree, folder: str, calls: int) -> dict[str, Any]:
-        """Returns what share of the time goes to library operators."""
+        """Returns what ran in a call and whose it is, as `roles.authorship` tells."""
         given = read_tree(inputs, Path(folder), trusted=True, device=self._device)
-        args, kwargs = map_tensors(given, own_copy)
+        call: Any = map_tensors(given, own_copy)
+        model = self._ready_model()
+        assert self._module is not None, "do_import comes first"
         with torch.no_grad():
-            return library_share(self._ready_model(), args, kwargs, calls)
+            return authorship(self._module, model, call, calls, self._source)
 
     def _ready_model(self) -> nn.Module:
         if self._model is None:

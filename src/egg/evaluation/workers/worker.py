@@ -130,4 +130,5 @@ def main() -> NoReturn:
 
 
 if __name__ == "__main__":
-    main()
+    # Run as a script, this file would define a second `Refusal`, which nobody else's is an instance of.
+    importlib.import_module("egg.evaluation.workers.worker").main()
