@@ -21,6 +21,14 @@ _STATUS_OF_LOSS = {
     "memory": Status.OUT_OF_MEMORY,
     "protocol": Status.REJECTED,
 }
+_ANSWERS: dict[str, dict[str, type]] = {
+    "inspect": {"sightings": list},
+    "call": {"settings_changed": list},
+    "send": {"output": dict, "inputs": dict, "state": dict},
+    "send_kept": {"kept": list},
+    "profile": {"metrics": dict, "kernels": list, "findings": list},
+}
+"""What an answer of a candidate holds at least: it may be forged, so nobody reads it unchecked."""
 _LEAST_DEADLINE_S = 1.0
 _LEAST_TIMING_S = 20.0
 """What a request gets even where the allowance is spent: a candidate that was found right is timed to the end."""
@@ -66,6 +74,9 @@ class CandidateDesk:
             if loss.loss == "timeout":
                 message = f"{phase} took longer than {deadline_s:.3g} s and was ended"
             raise CandidateFailed(status, _failure(phase, message, loss.log)) from loss
+        for name, kind in _ANSWERS.get(op, {}).items():
+            if not isinstance(answer.get(name), kind):
+                raise CandidateFailed(Status.REJECTED, _failure(phase, f"the answer to {op!r} holds no {name}", ""))
         if phase in ("import", "construct", "build"):
             self.setup_s += self.worker.last_ask_s
         return answer

@@ -15,6 +15,8 @@ Message = dict[str, Any]
 _HEADER = struct.Struct("<I")
 MAX_MESSAGE_BYTES = 16 * 2**20
 """A longer message is refused, so that a worker can't fill the caller's memory."""
+_DEEPEST = 64
+"""How deep an answer may be nested: far more than any output, far less than what ends a reader."""
 
 
 class MalformedMessage(Exception):
@@ -51,11 +53,26 @@ class Decoder:
         del self._buffer[:end]
         try:
             message = json.loads(body)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise MalformedMessage(f"not JSON: {error}") from error
+        if body.count(b"[") + body.count(b"{") > _DEEPEST and _depth(message) > _DEEPEST:
+            raise MalformedMessage(f"nested deeper than {_DEEPEST}")
         if not isinstance(message, dict):
             raise MalformedMessage(f"expected an object, got {type(message).__name__}")
         return message
+
+
+def _depth(value: object) -> int:
+    """Returns how deep lists and objects are nested, without recursion."""
+    deepest = 0
+    level: list[object] = [value]
+    while level := [inner for item in level if isinstance(item, list | dict) for inner in _items(item)]:
+        deepest += 1
+    return deepest
+
+
+def _items(container: list[object] | dict[str, object]) -> list[object]:
+    return list(container.values()) if isinstance(container, dict) else container
 
 
 class Channel:
