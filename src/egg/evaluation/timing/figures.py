@@ -136,7 +136,7 @@ def _fixed(fixed_s: dict[int, float], calls: int) -> float:
 def _reject_hidden_work(first: Sequence[Block], second: Sequence[Block]) -> None:
     """Raises ImpossibleTimes where the first leg works beside its calls, as the second does not."""
     hidden_s, usual_s = median(b.outside_s for b in first), median(b.outside_s for b in second)
-    longer = max(1.0, first[0].calls / second[0].calls)
+    longer = max(1.0, median(a.calls / b.calls for a, b in zip(first, second, strict=True)))
     if hidden_s > tolerance.CLOCK_SLACK_S + tolerance.CLOCK_FACTOR * longer * usual_s:
         raise ImpossibleTimes(
             f"hidden work: a block takes {1e3 * hidden_s:.3g} ms more on the caller's clock than its calls; "

@@ -16,6 +16,7 @@ from egg.evaluation.timing.interleave import Pace, Schedule, block_order, plan_b
 from egg.evaluation.workers.wire import Message
 
 LOCK_WAIT_S = 120.0
+_FAR_FASTER = 0.25
 _SCALES = (0.8, 0.9, 1.1, 1.25)
 
 
@@ -97,10 +98,8 @@ def time_legs(first: TimedLeg, second: TimedLeg, timer: Timer, proof: Proof | No
     Raises ImpossibleTimes, and what `proof` raises.
     """
     warmths = [_warm_up(leg, timer.pace) for leg in (first, second)]
-    schedule = plan_blocks(timer.pace, warmths[0].cycle_s, warmths[1].cycle_s, max(timer.left_s(), 0.0))
-    most = max(1, timer.hold_bytes // max(warmths[1].output_bytes, 1))
-    schedule = Schedule(schedule.pairs, min(schedule.first_calls, most), min(schedule.second_calls, most))
-    session = _Session(first, second, timer, schedule, proof)
+    cycles_s = warmths[0].cycle_s, warmths[1].cycle_s
+    session = _Session(first, second, timer, cycles_s, warmths[1].output_bytes, proof)
     session.run()
     timed = evaluate(session.pairs, session.empty, timer.method, timer.random)
     return timed.noted(session.discarded, session.trouble, warm=warmths[0].stable, chained=warmths[1].chained)
@@ -129,7 +128,13 @@ class _Session:
     """The blocks of one comparison, in the order in which they are timed."""
 
     def __init__(
-        self, first: TimedLeg, second: TimedLeg, timer: Timer, schedule: Schedule, proof: Proof | None
+        self,
+        first: TimedLeg,
+        second: TimedLeg,
+        timer: Timer,
+        cycles_s: tuple[float, float],
+        output_bytes: int,
+        proof: Proof | None,
     ) -> None:
         self.pairs: list[tuple[Block, Block]] = []
         self.empty: list[Block] = []
@@ -137,7 +142,9 @@ class _Session:
         self.trouble = ""
         self._legs = (first, second)
         self._timer = timer
-        self._schedule = schedule
+        self._cycles_s = cycles_s
+        self._most_calls = max(1, timer.hold_bytes // max(output_bytes, 1))
+        self._schedule = self._planned()
         self._proof = proof
         self._factor = 1.0
 
@@ -153,6 +160,19 @@ class _Session:
             self.pairs.append(blocks)
             if len(self.pairs) == wanted:
                 return
+            self._adapt(blocks)
+
+    def _planned(self) -> Schedule:
+        plan = plan_blocks(self._timer.pace, *self._cycles_s, max(self._timer.left_s(), 0.0))
+        most = self._most_calls
+        return Schedule(plan.pairs, min(plan.first_calls, most), min(plan.second_calls, most))
+
+    def _adapt(self, blocks: tuple[Block, Block]) -> None:
+        """Puts more calls into a block where they are far faster than in a warm-up that a candidate dragged out."""
+        seen_s = [b.asked_s / b.calls for b in blocks]
+        if any(now < _FAR_FASTER * then for now, then in zip(seen_s, self._cycles_s, strict=True)):
+            self._cycles_s = min(self._cycles_s[0], seen_s[0]), min(self._cycles_s[1], seen_s[1])
+            self._schedule = self._planned()
 
     def _pair(self, order: tuple[bool, bool], number: int) -> tuple[Block, Block]:
         """Times one block of each leg, both on the same inputs, and one in which nothing is called."""
