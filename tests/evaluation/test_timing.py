@@ -79,9 +79,10 @@ def test_eager_is_a_rung_of_the_ladder(make_task: MakeTask, make_evaluator: Call
 
 
 def test_a_replaced_clock_changes_no_figure(make_task: MakeTask, judge: Judge) -> None:
-    clock = "import time\nreal = time.perf_counter_ns\ntime.perf_counter_ns = lambda: real() // 1000\n"
-    clock += "time.perf_counter = lambda: 0.0\n"
-    seen = judge(make_task(SLEEP.format(ms=5), ROWS), model(SLEEP.format(ms=5), before=clock))
+    # Replaced from the twelfth call on: during the checks it would be rejected for that alone.
+    clock = "self.n = getattr(self, 'n', 0) + 1\nif self.n == 12:\n    import time\n    real = time.perf_counter_ns\n"
+    clock += "    time.perf_counter_ns = lambda: real() // 1000\n    time.perf_counter = lambda: 0.0\n"
+    seen = judge(make_task(SLEEP.format(ms=5), ROWS), model(clock + SLEEP.format(ms=5)))
     assert seen.timings[0].candidate_p10_ms >= 5
 
 
