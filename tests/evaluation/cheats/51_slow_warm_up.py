@@ -3,7 +3,7 @@
 # /// fixture
 # task = "double"
 # expect = ["PASSED", "REJECTED"]
-# least_calls = 30
+# least_calls = 20
 # ///
 import time
 
