@@ -214,7 +214,7 @@ def machine(
     so_far: RunState, archive: RunFolder, principles: Sequence[Principle], listeners: Sequence[Listener]
 ) -> Generator[Machine]:
     """Gives the machine of one run that has come `so_far`, and ends its workers afterwards."""
-    from egg.evaluation.evaluator import LocalEvaluator
+    from egg.evaluation.evaluator import House, LocalEvaluator
     from egg.expert.author import ExpertAuthor
     from egg.knowledge.matcher import match
     from egg.planning.planner import RulePlanner
@@ -223,7 +223,17 @@ def machine(
     task, config = so_far.started.task, so_far.started.config
     author = ExpertAuthor(so_far.started.device, principles)
     with tempfile.TemporaryDirectory(prefix="egg-") as work:
-        evaluator = LateEvaluator(lambda found: LocalEvaluator(task, config, Path(work), found), so_far.analyses)
+
+        def make(found: tuple[Analysis, ...]) -> LocalEvaluator:
+            made = LocalEvaluator(task, config, Path(work), found, House(audits=cache_folder() / "audits"))
+            try:
+                made.refuse_barred()  # before anything is measured
+            except BaseException:
+                made.close()
+                raise
+            return made
+
+        evaluator = LateEvaluator(make, so_far.analyses)
         try:
             yield Machine(
                 analyst=analyst(),

@@ -46,3 +46,21 @@ def test_a_small_task_gets_a_verified_kernel(tmp_path: Path, monkeypatch: pytest
     loaded = materialize(task, task.workloads[0], seed=3)
     with torch.no_grad():
         torch.testing.assert_close(load_winner(state)(*loaded.args), loaded.module(*loaded.args))
+
+
+def test_a_barred_task_is_refused_before_anything_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("EGG_CACHE_DIR", str(tmp_path / "cache"))
+    path = tmp_path / "nothing.py"
+    path.write_text(
+        "import torch\nfrom torch import nn\n\n\nclass Model(nn.Module):\n    def forward(self, x):\n"
+        "        y = x.amax(dim=1, keepdim=True)\n"
+        "        return nn.functional.gelu(y - y.mean(dim=1, keepdim=True))\n\n\n"
+        "def get_inputs():\n    return [torch.randn(8, 16)]\n"
+    )
+    assert status(["optimize", str(path), "--out", str(tmp_path / "run"), "--budget", "3"]) == 2
+    told = capsys.readouterr().err
+    assert "nothing is barred" in told
+    assert "the output is always 0" in told
+    assert "attempt" not in told

@@ -119,7 +119,7 @@ class LocalEvaluator:
         A task that is barred is a TaskError in the tier `attest`, before the candidate is run.
         """
         if tier == "attest":
-            self._refuse_barred(self.audit())
+            self.refuse_barred()
         ends = self._house.clock() + allowance_s
 
         def left_s() -> float:
@@ -129,9 +129,13 @@ class LocalEvaluator:
         seen = self._examine(candidate, tier, left_s)
         return seen.updated(wall_s=self._house.clock() - started)
 
-    def _refuse_barred(self, found: Audit) -> None:
+    def refuse_barred(self) -> None:
+        """Raises TaskError where the task is barred and the caller did not ask to go on all the same."""
+        found = self.audit()
         if found.verdict == "barred" and not self._house.barred_ok:
-            raise TaskError(f"{found.task} is barred, nothing can be shown with it: {found.reason}")
+            raise TaskError(
+                f"{found.task} is barred, nothing can be shown with it: {found.reason}; `egg audit` lists each answer"
+            )
 
     def _plan(self, tier: Tier) -> TierPlan:
         """Returns the plan of a tier, with the draws that tell this task's candidates from trivial answers."""
