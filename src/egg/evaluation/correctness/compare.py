@@ -148,7 +148,7 @@ class _Judge:
         self._limits = tolerance.limits_for(str(candidate.dtype).removeprefix("torch."), candidate.numel())
 
     def measure(self) -> Measured | Mismatch:
-        squares = torch.zeros(3, dtype=torch.float64)
+        squares = torch.zeros(3, dtype=torch.float64, device=self._g.device)
         error_max, counted = 0.0, 0
         for part in range(0, self._g.numel(), _CHUNK):
             at = slice(part, part + _CHUNK)
