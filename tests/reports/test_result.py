@@ -1,8 +1,12 @@
 import hashlib
 import json
+from pathlib import Path
 
 import pytest
 
+from egg.compose import write_files
+from egg.reports.markdown import markdown
+from egg.reports.page import page
 from egg.reports.result import result
 from egg.schema.run import RunState
 
@@ -47,3 +51,22 @@ def test_what_was_not_measured_is_null(any_run: RunState) -> None:
         assert found["floor_ms"] is None
     if any_run.outcome is None or not any_run.outcome.verified:
         assert found["verified"] is False
+
+
+def test_only_a_final_measurement_is_attested(finished: RunState) -> None:
+    found = result(finished)
+    assert (found["figures"], found["rests_on"]["tier"]) == ("attested", "attest")
+    assert {step["measured_by"] for step in found["path"]} == {"search"}
+    going = finished.updated(finals=(), outcome=None)
+    found = result(going)
+    assert (found["figures"], found["rests_on"]["tier"]) == ("search estimate", "search")
+    assert found["summary"].endswith("so far (search estimate)")
+    assert "EGG (search estimate)" in page(going)
+    assert "**EGG** (search estimate)" in markdown(going)
+
+
+def test_a_kernel_is_exported_for_an_attested_winner_alone(finished: RunState, tmp_path: Path) -> None:
+    write_files(finished.updated(finals=(), outcome=None), tmp_path)
+    assert not (tmp_path / "kernel.py").exists()
+    write_files(finished, tmp_path)
+    assert (tmp_path / "kernel.py").exists()

@@ -50,6 +50,8 @@ class Verification(Record):
         low, high = self.evaluation.speedup_low, self.evaluation.speedup_high
         if low is None or high is None:
             return "nothing was timed"
+        if not self.attested:
+            return "nothing is claimed from a search estimate"
         if refused := [t.no_claim for t in self.evaluation.timings if t.no_claim]:
             return f"nothing may be claimed: {refused[0]}"
         floor_pct = self.evaluation.basis.noise_floor_pct if self.evaluation.basis else None
