@@ -85,7 +85,7 @@ def test_the_allowance_bounds_a_hang(make_task: MakeTask, judge: Judge) -> None:
         ),
         ("class Bad(Exception):\n    def __str__(self): raise ValueError", "pass", "raise Bad()", "Bad: (its text"),
         ("", "pass", "def deeper(): return deeper()\nreturn deeper()", "RecursionError"),
-        ("import os", "pass", "os.close(3) if False else os.closerange(3, 64)\nreturn x * 2", "without an answer"),
+        ("import os", "pass", "os.closerange(3, 4096)\nreturn x * 2", "without an answer"),
         ("", "pass", "raise RuntimeError('invalid block size')", "RuntimeError: invalid block size"),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from egg.errors import SandboxError, TaskError
+from egg.evaluation.answers import Unfit, check
 from egg.evaluation.tiers import Limits
 from egg.evaluation.workers.wire import Message
 from egg.evaluation.workers.worker import head_and_tail
@@ -21,14 +22,6 @@ _STATUS_OF_LOSS = {
     "memory": Status.OUT_OF_MEMORY,
     "protocol": Status.REJECTED,
 }
-_ANSWERS: dict[str, dict[str, type]] = {
-    "inspect": {"sightings": list},
-    "call": {"settings_changed": list},
-    "send": {"output": dict, "inputs": dict, "state": dict},
-    "send_kept": {"kept": list},
-    "profile": {"metrics": dict, "kernels": list, "findings": list},
-}
-"""What an answer of a candidate holds at least: it may be forged, so nobody reads it unchecked."""
 _LEAST_DEADLINE_S = 1.0
 _LEAST_TIMING_S = 20.0
 """What a request gets even where the allowance is spent: a candidate that was found right is timed to the end."""
@@ -74,9 +67,10 @@ class CandidateDesk:
             if loss.loss == "timeout":
                 message = f"{phase} took longer than {deadline_s:.3g} s and was ended"
             raise CandidateFailed(status, _failure(phase, message, loss.log)) from loss
-        for name, kind in _ANSWERS.get(op, {}).items():
-            if not isinstance(answer.get(name), kind):
-                raise CandidateFailed(Status.REJECTED, _failure(phase, f"the answer to {op!r} holds no {name}", ""))
+        try:
+            check(op, answer)
+        except Unfit as error:
+            raise CandidateFailed(Status.REJECTED, _failure(phase, str(error), self.worker.log())) from error
         if phase in ("import", "construct", "build"):
             self.setup_s += self.worker.last_ask_s
         return answer

@@ -7,6 +7,7 @@ storage span; dtype, shape and strides are in the JSON.
 from __future__ import annotations
 
 import base64
+import os
 import pickle
 from collections.abc import Iterator
 from pathlib import Path
@@ -108,7 +109,7 @@ def write_bytes(tensor: torch.Tensor, path: Path) -> None:
 
 
 def read_tree(tree: Tree, folder: Path, trusted: bool = False, device: Backend | None = None) -> Any:
-    """Returns the structure of a tree; its tensors are private copy-on-write maps of the files.
+    """Returns the structure of a tree; a `trusted` one's tensors are copy-on-write maps of the files, others copies.
 
     What was written from a device is placed on `device` again, where one is given.
 
@@ -120,7 +121,7 @@ def read_tree(tree: Tree, folder: Path, trusted: bool = False, device: Backend |
             if device is not None and "shared" in body:
                 check_form(body)
                 return device.receive(body)
-            tensor = _read_tensor(body, folder)
+            tensor = _read_tensor(body, folder, trusted)
             return tensor if device is None or "device" not in body else device.place(tensor)
         case "float":
             return float.fromhex(body)
@@ -149,7 +150,7 @@ def check_form(body: dict[str, Any]) -> tuple[torch.dtype, list[int], list[int]]
     return dtype, shape, stride
 
 
-def _read_tensor(body: dict[str, Any], folder: Path) -> torch.Tensor:
+def _read_tensor(body: dict[str, Any], folder: Path, trusted: bool) -> torch.Tensor:
     dtype, shape, stride = check_form(body)
     path = folder / body["file"]
     if path.parent != folder or path.is_symlink():
@@ -159,8 +160,22 @@ def _read_tensor(body: dict[str, Any], folder: Path) -> torch.Tensor:
         raise Unsupported(f"{body['file']} holds {path.stat().st_size} bytes; {nbytes} are needed")
     if nbytes == 0:
         return torch.empty(shape, dtype=dtype)
-    storage: Any = torch.UntypedStorage.from_file(str(path), False, nbytes)
+    # A map would follow what its writer still changes, and fault where the writer cuts the file.
+    storage: Any = torch.UntypedStorage.from_file(str(path), False, nbytes) if trusted else _copied(path, nbytes)
     return torch.empty(0, dtype=dtype).set_(storage, 0, shape, stride)
+
+
+def _copied(path: Path, nbytes: int) -> Any:
+    """Returns a file's bytes in memory of this process. Raises Unsupported, and OSError for what is no plain file."""
+    memory = torch.empty(nbytes, dtype=torch.uint8)
+    with open(path, "rb", buffering=0, opener=lambda p, flags: os.open(p, flags | os.O_NOFOLLOW | os.O_NONBLOCK)) as f:
+        room: Any = memory.numpy()
+        done = 0
+        while done < nbytes and (count := f.readinto(room[done:])):
+            done += count
+    if done < nbytes:
+        raise Unsupported(f"{path.name} holds {done} bytes; {nbytes} are needed")
+    return memory.untyped_storage()
 
 
 def walk(value: Any, name: str) -> Iterator[tuple[str, Any]]:

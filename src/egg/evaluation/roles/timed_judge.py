@@ -16,7 +16,9 @@ from egg.evaluation.roles.stopwatch import Stopwatch
 from egg.evaluation.roles.timed import TimedOperations, sampled
 from egg.evaluation.tensors import Tree, Unsupported, map_tensors, own_copy, read_tree, walk
 
-UNREADABLE = (Unsupported, OSError, KeyError, TypeError, ValueError, AttributeError, RuntimeError)
+UNREADABLE = (
+    Unsupported, OSError, KeyError, TypeError, ValueError, AttributeError, RuntimeError, OverflowError, MemoryError
+)  # fmt: skip
 
 
 class JudgesTimedCalls(TimedOperations):

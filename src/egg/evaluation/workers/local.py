@@ -20,7 +20,7 @@ from egg.evaluation.workers.environment import worker_environment
 from egg.evaluation.workers.isolation import Isolation
 from egg.evaluation.workers.landlock import READ, Rule
 from egg.evaluation.workers.limits import Quota
-from egg.evaluation.workers.wire import Decoder, MalformedMessage, Message, encode
+from egg.evaluation.workers.wire import MAX_REPLY_BYTES, Decoder, MalformedMessage, Message, encode
 from egg.evaluation.workers.workplace import Loss, Post, Worker, WorkerFault, WorkerLost
 
 START_DEADLINE_S = 60.0
@@ -67,7 +67,7 @@ class LocalWorker:
         self._channel = channel
         self._log_fd = log_fd
         self._nonce = nonce
-        self._decoder = Decoder()
+        self._decoder = Decoder(MAX_REPLY_BYTES)
         self._log = CappedLog()
         self._asked = 0
         self._ended = False

@@ -17,6 +17,8 @@ MAX_MESSAGE_BYTES = 16 * 2**20
 """A longer message is refused, so that a worker can't fill the caller's memory."""
 _DEEPEST = 64
 """How deep an answer may be nested: far more than any output, far less than what ends a reader."""
+MAX_REPLY_BYTES = MAX_MESSAGE_BYTES // 2
+"""A reply may be handed on to the other worker with more around it."""
 
 
 class MalformedMessage(Exception):
@@ -32,8 +34,9 @@ def encode(message: Message) -> bytes:
 class Decoder:
     """Collects bytes and gives back whole messages."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit_bytes: int = MAX_MESSAGE_BYTES) -> None:
         self._buffer = bytearray()
+        self._limit_bytes = limit_bytes
 
     def feed(self, data: bytes) -> None:
         """Adds received bytes."""
@@ -44,8 +47,8 @@ class Decoder:
         if len(self._buffer) < _HEADER.size:
             return None
         (length,) = _HEADER.unpack_from(self._buffer)
-        if length > MAX_MESSAGE_BYTES:
-            raise MalformedMessage(f"a message of {length} bytes; at most {MAX_MESSAGE_BYTES} are allowed")
+        if length > self._limit_bytes:
+            raise MalformedMessage(f"a message of {length} bytes; at most {self._limit_bytes} are allowed")
         end = _HEADER.size + length
         if len(self._buffer) < end:
             return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import fcntl
 import importlib
 import json
 import os
@@ -18,6 +19,7 @@ from egg.evaluation.workers import confinement, limits, processes
 from egg.evaluation.workers.wire import Channel, Message
 
 DETAIL_CHARS = 8000
+_CHANNEL_FROM = 1000
 _BUILD_MODULES = ("tvm_ffi.cpp", "torch.utils.cpp_extension", "triton.compiler", "triton.backends")
 _TORCH_ALLOCATION_FAILED = "DefaultCPUAllocator: "
 """PyTorch raises a plain RuntimeError where host memory ends; its text is all there is to tell it by."""
@@ -81,9 +83,7 @@ def run(channel_fd: int, request: dict[str, Any]) -> NoReturn:
     # The first process of a namespace has a parent that it can't see; its channel tells when the caller has gone.
     if os.getppid() not in (0, request["keeper"]):
         os._exit(71)
-    end = socket.socket(fileno=channel_fd)
-    end.set_inheritable(False)
-    channel = Channel(end)
+    channel = Channel(socket.socket(fileno=_out_of_the_way(channel_fd)))
     missing = _settle(request)
     module = importlib.import_module(f"egg.evaluation.roles.{request['role']}")
     operations = module.Operations(request["target"])
@@ -92,6 +92,14 @@ def run(channel_fd: int, request: dict[str, Any]) -> NoReturn:
     while (message := channel.receive()) is not None:
         channel.send({"id": message["id"], "nonce": nonce, **_answer(operations, message)})
     os._exit(0)
+
+
+def _out_of_the_way(fd: int) -> int:
+    """Returns a descriptor of the same channel that no program finds by counting up, and no child inherits."""
+    allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, min(_CHANNEL_FROM, allowed // 2))
+    os.close(fd)
+    return high
 
 
 def _settle(request: dict[str, Any]) -> dict[str, str]:

@@ -48,13 +48,21 @@ class WorkerFault(Exception):
     """A worker answered that an operation raised."""
 
     def __init__(self, fault: Message, log: str = "") -> None:
-        super().__init__(f"{fault.get('type')}: {fault.get('message')}")
-        self.type = str(fault.get("type", ""))
-        self.message = str(fault.get("message", ""))
-        self.detail = str(fault.get("detail", ""))
-        self.cause = str(fault.get("cause", "raise"))
+        self.type = _printable(fault.get("type"), _NAME_CHARS)
+        self.message = _printable(fault.get("message"), _LINE_CHARS)
+        self.detail = _printable(fault.get("detail"), _DETAIL_CHARS)
+        self.cause = _printable(fault.get("cause") or "raise", _NAME_CHARS)
         """`raise`, `build` (a compiler refused it), `memory`, or a verdict that the worker itself gives."""
         self.log = log
+        super().__init__(f"{self.type}: {self.message}")
+
+
+_NAME_CHARS, _LINE_CHARS, _DETAIL_CHARS = 200, 500, 8000
+
+
+def _printable(claim: object, limit: int) -> str:
+    """Returns a claim of a worker as a text that can be stored and shown, however odd it is."""
+    return str(claim if claim is not None else "")[:limit].encode(errors="replace").decode()
 
 
 class Worker(Protocol):
