@@ -9,6 +9,7 @@ import json
 import os
 import random
 import resource
+import signal
 import socket
 import sys
 import tempfile
@@ -109,7 +110,9 @@ def _settle(request: dict[str, Any]) -> dict[str, str]:
     tempfile.tempdir = None  # may have been fixed before the fork
     # One value for every process that starts from the same warm parent would make "random" names collide.
     random.seed()
-    faulthandler.enable()  # a crash leaves the line of Python in the log
+    # A crash leaves the line of Python in the log; a library's own handler would read symbols for seconds.
+    signal.signal(signal.SIGSEGV, signal.SIG_DFL)
+    faulthandler.enable()
     if (cell := request["cell"]) is not None:
         return confinement.confine(confinement.Cell.of(cell))
     limits.hide_memory()
