@@ -203,8 +203,13 @@ def judged(judge: LocalEvaluator, source: str) -> tuple[str, str]:
     return seen.status.value, seen.failure.message if seen.failure else ""
 
 
+def _running() -> set[int]:
+    return {p.pid for p in psutil.Process().children(recursive=True) if p.status() != psutil.STATUS_ZOMBIE}
+
+
 def fuzz(count: int, seed: int, folder: Path) -> dict[str, object]:
     """Returns the figures of a run; each mutant has a seed of its own, so that it can be made again."""
+    before = _running()
     judge = evaluator(folder)
     statuses: Counter[str] = Counter()
     by_kind: dict[str, Counter[str]] = {}
@@ -222,7 +227,7 @@ def fuzz(count: int, seed: int, folder: Path) -> dict[str, object]:
             by_kind.setdefault(kind, Counter())[status] += 1
     finally:
         judge.close()
-    left = [p.pid for p in psutil.Process().children(recursive=True) if p.status() != psutil.STATUS_ZOMBIE]
+    left = _running() - before
     return {
         "mutants": count,
         "seeds": [seed, seed + count - 1],
