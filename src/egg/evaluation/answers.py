@@ -93,7 +93,8 @@ def _is_tensor(body: Any) -> bool:
 
 
 def _is_record(value: Any) -> bool:
-    return isinstance(value, dict) and all(is_text(k) and (is_text(v) or is_number(v)) for k, v in value.items())
+    plain = (is_text, is_number, is_flag)
+    return isinstance(value, dict) and all(is_text(k) and any(fits(v) for fits in plain) for k, v in value.items())
 
 
 _CHANGED = mappings(is_tree)
