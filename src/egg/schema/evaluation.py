@@ -129,7 +129,8 @@ class Basis(Record):
     policy: str
     """Precision policy that the candidate was judged by."""
     timing_method: str = UNKNOWN
-    """`caller`: the trusted process's own clock around whole blocks; `host`: the worker's clock; `event`: the device's.
+    """`caller`: the trusted process's own clock around whole blocks; `host`: the worker's clock; `event`: the device's;
+    `host, held to caller`: the worker's where calls are short, confirmed by the trusted process's clock.
     Figures of different methods are never divided by one another."""
     noise_floor_pct: float | None = None
     """Half width of the interval of the reference timed against itself; None where that was not measured."""

@@ -22,6 +22,8 @@ RESOLUTION_NS = 100
 LAUNCH_BOUND_NS = 20_000
 """Below it, what a device's events measure is mostly the way to the device."""
 MOST_DISCARDED = 0.2
+PRECISE = 0.1
+"""Width of the caller's interval, over its ratio, up to which the caller's clock gives the figures itself."""
 TOO_SHORT = "a call is too short for the caller's clock; these are the workers' own figures"
 
 
@@ -93,14 +95,33 @@ def evaluate(pairs: Sequence[tuple[Block, Block]], empty: Sequence[Block], metho
         raise ImpossibleTimes("no pair of blocks was timed under good conditions")
     first, second = [p[0] for p in pairs], [p[1] for p in pairs]
     _reject_hidden_work(first, second)
-    if method == "caller" and (found := _by_caller(first, second, empty, random)) is not None:
-        return found
     with_events = all(b.event_ns is not None for b in (*first, *second))
     legs = [[(b.event_ns if with_events else b.host_ns) or () for b in leg] for leg in (first, second)]
     own = compare(legs[0], legs[1], random)
     bound = with_events and 1e6 * own.first.median_ms < LAUNCH_BOUND_NS
-    reason = TOO_SHORT if method == "caller" else ""
-    return Timed(own, "event" if with_events else "host", reason, launch_bound=bound)
+    timed = Timed(own, "event" if with_events else "host", launch_bound=bound)
+    if method == "own":
+        return timed
+    told = _by_caller(first, second, empty, random)
+    if told is None:
+        return replace(timed, no_claim=TOO_SHORT)
+    if told.comparison.spread <= PRECISE:
+        return told
+    return _held_to(timed, told.comparison)
+
+
+def _held_to(timed: Timed, caller: Comparison) -> Timed:
+    """Returns the workers' own figures, which are finer than the caller's where much surrounds short calls.
+
+    They stand where the caller's interval holds them, and they claim a gain only where the caller's clock sees one.
+    Raises ImpossibleTimes where the first worker claims what the caller's clock rules out.
+    """
+    own = timed.comparison
+    seen = f"{caller.ratio:.3g} [{caller.low:.3g}, {caller.high:.3g}] on the caller's clock"
+    if own.low > (1 + PRECISE) * caller.high:
+        raise ImpossibleTimes(f"hidden work: its own clock says {own.ratio:.3g} times as fast; it is {seen}")
+    reason = f"the caller's clock does not confirm it: {seen}" if own.low > 1 >= caller.low else ""
+    return replace(timed, method=f"{timed.method}, held to caller", no_claim=reason)
 
 
 def _by_caller(first: Sequence[Block], second: Sequence[Block], empty: Sequence[Block], random: Random) -> Timed | None:
@@ -118,11 +139,8 @@ def _by_caller(first: Sequence[Block], second: Sequence[Block], empty: Sequence[
     found = compare(legs[0], legs[1], random)
     calls = [sum(leg[i].calls for i in kept) for leg in (first, second)]
     found = replace(found, first=replace(found.first, calls=calls[0]), second=replace(found.second, calls=calls[1]))
-    lost = len(first) - len(kept)
-    reason = f"{lost} of {len(first)} pairs took no longer than blocks without a call"
     events = [e for b in first for e in b.event_ns or ()]
-    reason = reason if lost > MOST_DISCARDED * len(first) else ""
-    return Timed(found, "caller", reason, launch_bound=bool(events) and median(events) < LAUNCH_BOUND_NS)
+    return Timed(found, "caller", launch_bound=bool(events) and median(events) < LAUNCH_BOUND_NS)
 
 
 def _fixed(fixed_s: dict[int, float], calls: int) -> float:

@@ -60,6 +60,11 @@ class Comparison:
     high: float
     pairs: int
 
+    @property
+    def spread(self) -> float:
+        """Width of the interval over the ratio."""
+        return (self.high - self.low) / self.ratio
+
 
 def plan_blocks(pace: Pace, first_s: float, second_s: float, left_s: float) -> Schedule:
     """Returns how many pairs and calls fit, from the seconds of one call of each leg and the seconds left."""
