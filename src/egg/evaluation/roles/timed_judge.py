@@ -89,8 +89,7 @@ class JudgesTimedCalls(TimedOperations):
         return None
 
     def _miss(self, draw: Draw, leaf: str, value: Any, expected: Expected) -> str | None:
-        sources = [v for v in draw.before().values() if isinstance(v, torch.Tensor)]
-        outcome = measure(leaf, value, expected, sources)
+        outcome = measure(leaf, value, expected)
         if isinstance(outcome, Measured) and tolerance.asks_again(outcome.excess, outcome.elements):
             outcome = measure(leaf, value, self._reference_itself().reconsidered(draw, leaf, expected))
         if isinstance(outcome, Measured):
