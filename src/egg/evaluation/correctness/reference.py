@@ -98,6 +98,9 @@ class Reference:
         self.output_shares_input: set[str] = set()
         self.relative_error: dict[str, float] = {}
         """The largest rms error of each output in the checks so far, relative to its size."""
+        self.absolute_error: dict[str, float] = {}
+        self.choosing: set[str] = set()
+        """Outputs that are positions which an operator chose."""
         self.changes_inputs = False
         self.changes_state = False
         self.stochastic = False
@@ -205,10 +208,13 @@ class Reference:
             shaken = self._oracle.shaken(draw.call, draw.state, draw.seed, unit, self._projection(draw)).get(leaf)
             if gold is None or error is None or not isinstance(shaken, torch.Tensor) or shaken.shape != gold.shape:
                 continue
-            found = (shaken - gold).abs().nan_to_num(0.0, 0.0, 0.0)
-            rms, largest = max(rms, found.square().mean().sqrt().item()), max(largest, found.max().item())
-            error = torch.where(found > error.abs(), found, error)
-        return replace(expected, error=error, error_rms=rms, error_max=largest)
+            moved = (shaken - gold).abs().nan_to_num(0.0, 0.0, 0.0)
+            rms, largest = max(rms, moved.square().mean().sqrt().item()), max(largest, moved.max().item())
+            error = torch.where(moved > error.abs(), moved, error)
+        found = replace(expected, error=error, error_rms=rms, error_max=largest)
+        if draw.trial.own:
+            self._note_error({leaf: found})
+        return found
 
     def outputs(self, draw: Draw, seed: int) -> Any:
         """Returns the output of a draw under another random state."""
@@ -217,10 +223,13 @@ class Reference:
 
     def _note_error(self, leaves: dict[str, Expected]) -> None:
         for leaf, expected in leaves.items():
+            self.choosing |= {leaf} if expected.choice is not None else set()
             if expected.error is not None and expected.gold is not None and expected.gold.numel():
                 sizes = [_rms(t) for t in (expected.error, expected.gold)]
                 found = max(sizes[0], expected.error_rms) / sizes[1] if sizes[1] > 0 else 0.0
                 self.relative_error[leaf] = max(found, self.relative_error.get(leaf, 0.0))
+                largest = max(sizes[0], expected.error_rms)
+                self.absolute_error[leaf] = max(largest, self.absolute_error.get(leaf, 0.0))
 
     def _once(self, draw: Draw) -> Ran:
         """Returns the run of a draw, the one that was made to try it where there was one."""
