@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from pathlib import Path
 from random import Random
 from typing import Any
 
-from egg.errors import TaskError
 from egg.evaluation.checks import Checks, emptied
 from egg.evaluation.crew import Engaged
 from egg.evaluation.desk import CandidateDesk, CandidateFailed
 from egg.evaluation.setting import Notes, Setting
 from egg.evaluation.timing.figures import ImpossibleTimes, Timed
-from egg.evaluation.timing.legs import Conditions, TimedLeg, Timer, Undisturbed, quiet_host, time_legs
+from egg.evaluation.timing.legs import TimedLeg, Timer, quiet_host, time_legs
 from egg.evaluation.timing.proof import DrawnProof, NotReal
 from egg.schema.candidate import Candidate
-from egg.schema.evaluation import Failure, KernelShare, LeafCheck, Status, Timing, Trial
-from egg.schema.task import Task, Workload
+from egg.schema.evaluation import Failure, KernelShare, Status, Timing
+from egg.schema.task import Workload
 
 _PROFILED_CALLS, _SLOW_MS = 3, 50.0
 _PROOF_ELEMENTS = 4096
