@@ -59,7 +59,7 @@ class Oracle:
             low_call, low_state = map_tensors(call, round_down), map_tensors(state, round_down)
             twin = self._run(low_call, low_state, seed, torch.float32, None, projection)
             rounded = self._run(low_call, low_state, seed, torch.float64, narrowing, projection)
-        reach = _reach(given)
+        reach = reach_of(given)
         expected: dict[str, Expected] = {}
         for name, value in leaves.items():
             if name not in floating:
@@ -229,7 +229,8 @@ def _sizes(error: torch.Tensor, gold: torch.Tensor) -> tuple[float, float]:
     return size, scale
 
 
-def _reach(values: Sequence[torch.Tensor]) -> float:
+def reach_of(values: Sequence[torch.Tensor]) -> float:
+    """Returns the largest finite magnitude among the floating tensors."""
     floating = [v for v in values if v.is_floating_point() and v.numel() > 0]
     largest = [v.nan_to_num(0.0, 0.0, 0.0).abs().max().item() for v in floating]
     return max(largest, default=0.0)

@@ -27,7 +27,7 @@ from egg.evaluation.correctness.arithmetic import NARROWED, NarrowProducts
 from egg.evaluation.correctness.compare import Expected
 from egg.evaluation.correctness.discrete import Choice, ChoiceWatch, choice_of
 from egg.evaluation.correctness.inputs import Inapplicable, Inputs
-from egg.evaluation.correctness.oracle import Leaves, Oracle, input_leaves, leaves_of
+from egg.evaluation.correctness.oracle import Leaves, Oracle, input_leaves, leaves_of, reach_of
 from egg.evaluation.correctness.trials import TrialKind
 from egg.evaluation.correctness.weights import Weights, copied
 from egg.evaluation.tensors import map_tensors, own_copy, same_bytes, walk
@@ -186,7 +186,7 @@ class Reference:
         if self._policy in NARROWED:
             leaves = self._relaxed(draw, leaves)
         if draw.trial.own:
-            self._note_error(leaves)
+            self._note_error(draw, leaves)
         if draw.kind == "integers":
             leaves = {k: replace(e, exact=True) for k, e in leaves.items()}
         if draw.kind not in ("own", "scaled") and any(_floating(e) and not e.oracle for e in leaves.values()):
@@ -204,7 +204,7 @@ class Reference:
             rms, largest = max(rms, error.square().mean().sqrt().item()), max(largest, error.max().item())
         error, gold = expected.error, expected.gold
         for _ in range(_SHAKES):
-            unit = torch.finfo(expected.value.dtype).eps
+            unit = torch.finfo(expected.value.dtype).eps * (1.0 if draw.trial.own else tolerance.SHAKEN_UNITS)
             shaken = self._oracle.shaken(draw.call, draw.state, draw.seed, unit, self._projection(draw)).get(leaf)
             if gold is None or error is None or not isinstance(shaken, torch.Tensor) or shaken.shape != gold.shape:
                 continue
@@ -213,7 +213,7 @@ class Reference:
             error = torch.where(moved > error.abs(), moved, error)
         found = replace(expected, error=error, error_rms=rms, error_max=largest)
         if draw.trial.own:
-            self._note_error({leaf: found})
+            self._note_error(draw, {leaf: found})
         return found
 
     def outputs(self, draw: Draw, seed: int) -> Any:
@@ -221,14 +221,17 @@ class Reference:
         output, _ = run(self.module, draw.call, draw.state, seed)
         return output
 
-    def _note_error(self, leaves: dict[str, Expected]) -> None:
+    def _note_error(self, draw: Draw, leaves: dict[str, Expected]) -> None:
+        reach = reach_of([v for _, v in walk(list(draw.call), "call") if isinstance(v, torch.Tensor)])
         for leaf, expected in leaves.items():
             self.choosing |= {leaf} if expected.choice is not None else set()
             if expected.error is not None and expected.gold is not None and expected.gold.numel():
                 sizes = [_rms(t) for t in (expected.error, expected.gold)]
                 found = max(sizes[0], expected.error_rms) / sizes[1] if sizes[1] > 0 else 0.0
                 self.relative_error[leaf] = max(found, self.relative_error.get(leaf, 0.0))
-                largest = max(sizes[0], expected.error_rms)
+                # A few elements may be exact by luck, so that they show no error at all.
+                least = torch.finfo(expected.value.dtype).eps * reach
+                largest = max(sizes[0], expected.error_rms, least)
                 self.absolute_error[leaf] = max(largest, self.absolute_error.get(leaf, 0.0))
 
     def _once(self, draw: Draw) -> Ran:

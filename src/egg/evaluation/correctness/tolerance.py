@@ -119,6 +119,11 @@ def suite_tolerance(dtype_name: str) -> float:
     return 1e-2 if dtype_name in ("float16", "bfloat16") else 1e-4
 
 
+SHAKEN_UNITS = 8.0
+"""Times eps: how far the operators of a shaken oracle err on values that are not the task's own. On values of one sign
+a serial sum errs several times as much as PyTorch's, and is honest; half types and TF32 err a thousand times as much."""
+
+
 def asks_again(excess: float, elements: int, own: bool = True) -> bool:
     """Returns whether a miss may be bad luck of the reference's one sample of error.
 
