@@ -121,7 +121,7 @@ def suite_tolerance(dtype_name: str) -> float:
 
 SHAKEN_UNITS = 8.0
 """Times eps: how far the operators of a shaken oracle err on values that are not the task's own. On values of one sign
-a serial sum errs several times as much as PyTorch's, and is honest; half types and TF32 err a thousand times as much."""
+an honest serial sum errs several times as much as PyTorch's; TF32 and half types err a thousand times as much."""
 
 
 def asks_again(excess: float, elements: int, own: bool = True) -> bool:
