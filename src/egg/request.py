@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from egg.schema.task import Policy
 
 AUTHORS = ("expert",)
-POLICIES = ("strict",)
+POLICIES = ("strict", "tf32", "half", "kernelbench")
 """Those that the evaluator can judge by."""
 
 
@@ -39,9 +39,9 @@ def check_author(name: str) -> None:
 
 
 def check_policy(name: str) -> None:
-    """Raises UsageError for a policy that nothing can be judged by yet."""
+    """Raises UsageError for a policy that nothing is judged by."""
     if name not in POLICIES:
-        raise UsageError(f"--policy {name!r}: this version judges by {', '.join(POLICIES)} alone; use that")
+        raise UsageError(f"--policy {name!r}: choose one of {', '.join(POLICIES)}")
 
 
 def parse_budget(text: str | float) -> tuple[float | None, int | None]:

@@ -139,7 +139,6 @@ def test_without_a_verified_winner_the_status_is_1(fakes: Fakes, monkeypatch: py
         (["optimize"], "TASK"),
         (["optimize", "task.py", "--seed", "one"], "--seed"),
         (["optimize", "task.py", "--policy", "loose"], "strict"),
-        (["optimize", "task.py", "--policy", "tf32"], "this version judges by strict alone"),
         (["optimize", "task.py", "--target", "cuda"], "cpu"),
         (["optimize", "task.py", "--budget", "soon"], "write seconds (60s)"),
         (["optimize", "task.py", "--budget", "0"], "nothing can be done in no time"),

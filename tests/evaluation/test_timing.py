@@ -61,7 +61,7 @@ def test_the_final_tier_uses_new_interpreters_and_more_trials(
     seen = evaluator.evaluate(candidate_of(model("return x + x")), "attest", 120)
     assert seen.status is Status.PASSED
     assert seen.environment["start_method"] == "new interpreter"
-    assert len(seen.trials) == len(PLANS["attest"].trials)
+    assert len(seen.trials) > 3 * len(PLANS["search"].trials)
     timing = seen.timings[0]
     assert (timing.method, timing.chained) == ("caller", True)
     assert timing.blocks >= 10

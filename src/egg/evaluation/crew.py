@@ -16,6 +16,7 @@ from egg.evaluation.spares import Called, Spares, forget
 from egg.evaluation.tiers import Limits
 from egg.evaluation.workers.workplace import Post, Role, Worker, Workplace
 from egg.schema.base import content_hash
+from egg.schema.run import Config
 from egg.schema.task import Task
 
 
@@ -35,9 +36,9 @@ class Engaged:
 class Crew:
     """Starts and ends workers. Owns the folders `workers`, `builds` and `exchange` in its working directory."""
 
-    def __init__(self, task: Task, workplace: Workplace, workdir: Path, limits: Limits, target: str = "cpu") -> None:
+    def __init__(self, task: Task, workplace: Workplace, workdir: Path, limits: Limits, config: Config) -> None:
         self.task = task
-        self.target = target
+        self.config = config
         self.limits = limits
         self._workplace = workplace
         self._workdir = workdir
@@ -67,7 +68,7 @@ class Crew:
         folder = self.exchange()
         try:
             desk.worker.ready()
-            answer = desk.ask("load", task=self.task.model_dump_json(), folder=str(folder))
+            answer = desk.ask("load", task=self.task.model_dump_json(), folder=str(folder), policy=self.config.policy)
         except BaseException:
             self.dismiss(desk.worker)
             raise
@@ -79,7 +80,7 @@ class Crew:
         Of all folders that tensors travel in, it reaches its own `exchange` alone.
         """
         builds = self.builds(candidate_id)
-        if fresh or self.target == "cpu":
+        if fresh or self.config.target == "cpu":
             return self._call(builds, fresh)
         return self.spares.take(builds)
 
@@ -117,5 +118,5 @@ class Crew:
         self, role: Role, builds: Path, fresh: bool, memory_bytes: int | None, exchange: Path | None = None
     ) -> Worker:
         folder = self._workdir / "workers" / content_hash(role, str(next(self._numbers)))
-        post = Post(role, folder, builds, fresh, memory_bytes, self.target, exchange, self.limits.readable)
+        post = Post(role, folder, builds, fresh, memory_bytes, self.config.target, exchange, self.limits.readable)
         return self._workplace.start(post)

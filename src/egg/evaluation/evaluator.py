@@ -14,15 +14,16 @@ from pathlib import Path
 from random import Random
 from typing import TypeVar
 
-from egg.errors import SandboxError, TaskError, UsageError
+from egg.errors import SandboxError, TaskError
 from egg.evaluation.audit.auditor import audit
 from egg.evaluation.audit.kept import KeptAudits
 from egg.evaluation.audit.verdict import OWN
 from egg.evaluation.crew import Crew, Engaged
 from egg.evaluation.desk import CandidateDesk, CandidateFailed, ReferenceLost
 from egg.evaluation.devices.nvml import open_gpu, preflight
-from egg.evaluation.examination import Entropy, Examination, Setting
+from egg.evaluation.examination import Examination
 from egg.evaluation.harness import harness_hash
+from egg.evaluation.setting import Entropy, Setting
 from egg.evaluation.tiers import PLANS, Limits, TierPlan, with_draws
 from egg.evaluation.timing.floor import BelowFloor, judge
 from egg.evaluation.timing.ladder import Ladder
@@ -78,8 +79,6 @@ class LocalEvaluator:
         house: House | None = None,
         workplace: Workplace | None = None,
     ) -> None:
-        if config.policy != "strict":
-            raise UsageError(f"policy {config.policy!r}: this evaluator judges by 'strict'")
         self._task = task
         self._config = config
         self._analyses = tuple(analyses)
@@ -87,7 +86,7 @@ class LocalEvaluator:
         self._lock_path = self._house.lock_path or default_lock_path()
         self._owns_workplace = workplace is None
         self._workplace = workplace or LocalWorkplace(config.threads, workdir.resolve())
-        self._crew = Crew(task, self._workplace, workdir.resolve(), self._house.limits, config.target)
+        self._crew = Crew(task, self._workplace, workdir.resolve(), self._house.limits, config)
         self._reference: Engaged | None = None
         self._audit: Audit | None = None
         self._noise_floor_pct: float | None = None
@@ -231,6 +230,7 @@ class LocalEvaluator:
         house, plan = self._house, self._plan(tier)
         setting = Setting(
             self._task,
+            self._config.policy,
             plan,
             house.limits,
             folder,
@@ -309,6 +309,7 @@ class LocalEvaluator:
             trials=tuple(notes.trials),
             timings=() if failed else tuple(notes.timings),
             findings=tuple(notes.findings),
+            skipped=tuple(notes.skipped),
             profile={} if failed else notes.profile,
             kernels=() if failed else notes.kernels,
             environment={

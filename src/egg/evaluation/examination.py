@@ -3,66 +3,23 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from pathlib import Path
 from random import Random
 from typing import Any
 
-from egg.errors import TaskError
+from egg.evaluation.checks import Checks, emptied
 from egg.evaluation.crew import Engaged
 from egg.evaluation.desk import CandidateDesk, CandidateFailed
-from egg.evaluation.tiers import Limits, TierPlan, TrialKind
+from egg.evaluation.setting import Notes, Setting
 from egg.evaluation.timing.figures import ImpossibleTimes, Timed
-from egg.evaluation.timing.legs import Conditions, TimedLeg, Timer, Undisturbed, quiet_host, time_legs
+from egg.evaluation.timing.legs import TimedLeg, Timer, quiet_host, time_legs
 from egg.evaluation.timing.proof import DrawnProof, NotReal
 from egg.schema.candidate import Candidate
-from egg.schema.evaluation import Failure, KernelShare, LeafCheck, Status, Timing, Trial
-from egg.schema.task import Task, Workload
+from egg.schema.evaluation import Failure, KernelShare, Status, Timing
+from egg.schema.task import Workload
 
-Entropy = Callable[[], int]
-_CLOSER_TURNS = 2
-"""How often the trials are gone through where the text of the candidate asks for a closer look."""
 _PROFILED_CALLS, _SLOW_MS = 3, 50.0
-_NEEDED_SEEDS = 8
-"""Seeds that are tried until draws apply which a task is not scored without."""
 _PROOF_ELEMENTS = 4096
 _REPLAYED_CALLS = 50
-
-
-@dataclass
-class Notes:
-    """What an examination has seen so far."""
-
-    trials: list[Trial] = field(default_factory=list[Trial])
-    timings: list[Timing] = field(default_factory=list[Timing])
-    findings: list[str] = field(default_factory=list[str])
-    profile: dict[str, float] = field(default_factory=dict[str, float])
-    kernels: tuple[KernelShare, ...] = ()
-    environment: dict[str, str] = field(default_factory=dict[str, str])
-
-    def find(self, finding: str) -> None:
-        """Adds a finding once."""
-        if finding not in self.findings:
-            self.findings.append(finding)
-
-
-@dataclass(frozen=True)
-class Setting:
-    """What an examination rests on besides its two workers."""
-
-    task: Task
-    plan: TierPlan
-    limits: Limits
-    folder: Path
-    """Where tensors travel; emptied after each trial."""
-    lock_path: Path
-    entropy: Entropy
-    left_s: Callable[[], float]
-    target: str = "cpu"
-    conditions: Conditions = field(default_factory=Undisturbed)
-    settle: Callable[[], None] = lambda: None
-    """Returns once nothing else starts on the device."""
 
 
 class Examination:
@@ -76,7 +33,6 @@ class Examination:
         self._desk = desk
         self._candidate = candidate
         self._folder = str(setting.folder)
-        self._first_call = True
         self._closer = False
 
     def run(self) -> None:
@@ -120,55 +76,8 @@ class Examination:
         )  # fmt: skip
 
     def _check(self, workload: Workload) -> None:
-        self._reference.desk.ask("begin")
-        for kind in self._setting.plan.trials * (_CLOSER_TURNS if self._closer else 1):
-            self._trial(workload, kind)
-        kept = self._desk.ask("transfer", "send_kept", folder=self._folder)["kept"]
-        answer = self._reference.desk.ask("unchanged", folder=self._folder, now=kept)
-        if changed := answer.get("changed"):
-            raise CandidateFailed(Status.WRONG_VALUE, Failure(phase="check", message=str(changed)))
-
-    def _trial(self, workload: Workload, kind: TrialKind) -> None:
-        reference, folder = self._reference.desk, self._folder
-        seed, draw = self._drawn(workload, kind)
-        if not draw:
-            return
-        if state := draw.get("state"):
-            self._desk.ask("construct", "load_state", state=state, folder=folder)
-        phase = "build" if self._first_call else "check"
-        self._first_call = False
-        called = self._desk.ask(phase, "call", inputs=draw["inputs"], folder=folder, seed=seed, reuse=kind.reuse)
-        for setting in called["settings_changed"]:
-            self.notes.find(f"the candidate changed a global setting of PyTorch: {setting}")
-        sent = self._desk.ask("transfer", "send", folder=folder)
-        verdict = reference.ask("judge", folder=folder, sent=sent)
-        self._record(workload, kind, seed, verdict)
-        _empty(self._setting.folder)
-
-    def _drawn(self, workload: Workload, kind: TrialKind) -> tuple[int, dict[str, Any]]:
-        """Returns a seed and the draw under it, an empty one where the kind does not apply to the task."""
-        draw: dict[str, Any] = {}
-        for _ in range(_NEEDED_SEEDS if kind.needed else 1):
-            # The seed is drawn now, after the candidate is loaded, so that nothing can be prepared for it.
-            seed = self._setting.entropy()
-            draw = self._reference.desk.ask(
-                "draw", folder=self._folder, workload=workload.name, seed=seed, kind=kind.draw, state=kind.state
-            )
-            if draw:
-                return seed, draw
-        if kind.needed:
-            raise TaskError(f"the task is not scored without {kind.name!r} draws, and none of {_NEEDED_SEEDS} applied")
-        return 0, draw
-
-    def _record(self, workload: Workload, kind: TrialKind, seed: int, verdict: dict[str, Any]) -> None:
-        message = str(verdict.get("message", ""))
-        leaves = tuple(LeafCheck.model_validate(leaf) for leaf in verdict["leaves"])
-        trial = Trial(
-            workload=workload.name, kind=kind.name, seed=seed, passed=not message, leaves=leaves, message=message
-        )
-        self.notes.trials.append(trial)
-        if message:
-            raise CandidateFailed(Status(verdict["status"]), Failure(phase="check", message=message))
+        checks = Checks(self._setting, self._reference, self._desk, self.notes, self._closer)
+        checks.run(workload)
 
     def _time(self, workload: Workload) -> None:
         setting, reference, desk = self._setting, self._reference.desk, self._desk
@@ -201,7 +110,7 @@ class Examination:
         calls = _PROFILED_CALLS if found.candidate_ms < _SLOW_MS else 1
         told = desk.ask("time", "profile", inputs=pool["pool"][0], folder=self._folder, calls=calls)
         self._note_authorship(told)
-        _empty(setting.folder)
+        emptied(setting.folder)
 
     def _with_replay(self, timing: Timing) -> Timing:
         """Adds the figures of calls replayed from a graph, which say more of the kernels of a launch-bound call."""
@@ -259,11 +168,3 @@ def _timing(workload: Workload, timed: Timed, setup_ms: float, checked_calls: in
         chained=timed.chained,
         checked_calls=checked_calls,
     )
-
-
-def _empty(folder: Path) -> None:
-    for path in folder.iterdir():
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)

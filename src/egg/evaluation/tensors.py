@@ -1,7 +1,8 @@
 """Structures of tensors as JSON and raw-byte files: exact for every dtype, memory-mapped on reading.
 
 A structure is a tree of lists, tuples, dicts, tensors and plain values. Each tensor is one file with the bytes of its
-storage span; dtype, shape and strides are in the JSON.
+storage span; dtype, shape and strides are in the JSON. Of the offset in its storage, only what decides alignment is
+kept: `lead` elements before the span.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ Tree = dict[str, Any]
 """The JSON of a structure: one key that names the kind, such as `{"list": [...]}` or `{"tensor": {...}}`."""
 
 _PLAIN = (bool, int, str, type(None))
+_ALIGNED_ELEMENTS = 16
+"""Elements that every vector load is aligned within."""
 
 
 class Unsupported(Exception):
@@ -78,8 +81,9 @@ class _Writer:
             return {**form, **sent, "device": kind}
         name = f"{self._prefix}{self._count}.bin"
         self._count += 1
-        write_bytes(tensor if own is None else own.home(tensor), self._folder / name)
-        body = {"file": name, **form}
+        home = tensor if own is None else own.home(tensor)
+        write_bytes(home, self._folder / name, lead_of(home))
+        body = {"file": name, **form, "lead": lead_of(home)}
         return body if kind == "cpu" else {**body, "device": kind}
 
 
@@ -94,8 +98,13 @@ def span(shape: list[int], stride: list[int]) -> int:
     return 1 + sum((n - 1) * s for n, s in zip(shape, stride, strict=True))
 
 
-def write_bytes(tensor: torch.Tensor, path: Path) -> None:
-    """Writes the bytes of the storage that `tensor` spans."""
+def lead_of(tensor: torch.Tensor) -> int:
+    """Returns how many elements before its first a copy keeps, so that it is aligned as the original is."""
+    return int(tensor.storage_offset()) % _ALIGNED_ELEMENTS
+
+
+def write_bytes(tensor: torch.Tensor, path: Path, lead: int = 0) -> None:
+    """Writes the bytes of the storage that `tensor` spans, and of `lead` elements before it."""
     tensor = tensor.detach()
     if tensor.is_conj() or tensor.is_neg():
         tensor = tensor.resolve_conj().resolve_neg()
@@ -103,7 +112,7 @@ def write_bytes(tensor: torch.Tensor, path: Path) -> None:
     if elements == 0:
         path.write_bytes(b"")
         return
-    flat = torch.as_strided(tensor, (elements,), (1,), tensor.storage_offset())
+    flat = torch.as_strided(tensor, (lead + elements,), (1,), tensor.storage_offset() - lead)
     with path.open("wb") as sink:
         sink.write(flat.view(torch.uint8).numpy().data)
 
@@ -155,14 +164,17 @@ def _read_tensor(body: dict[str, Any], folder: Path, trusted: bool) -> torch.Ten
     path = folder / body["file"]
     if path.parent != folder or path.is_symlink():
         raise Unsupported(f"a file outside the exchange folder: {body['file']}")
-    nbytes = span(shape, stride) * dtype.itemsize
+    lead, elements = int(body.get("lead", 0)), span(shape, stride)
+    if not 0 <= lead < _ALIGNED_ELEMENTS:
+        raise Unsupported(f"a tensor with {lead} elements before it")
+    nbytes = (lead + elements) * dtype.itemsize if elements else 0
     if path.stat().st_size < nbytes:
         raise Unsupported(f"{body['file']} holds {path.stat().st_size} bytes; {nbytes} are needed")
     if nbytes == 0:
         return torch.empty(shape, dtype=dtype)
     # A map would follow what its writer still changes, and fault where the writer cuts the file.
     storage: Any = torch.UntypedStorage.from_file(str(path), False, nbytes) if trusted else _copied(path, nbytes)
-    return torch.empty(0, dtype=dtype).set_(storage, 0, shape, stride)
+    return torch.empty(0, dtype=dtype).set_(storage, lead, shape, stride)
 
 
 def _copied(path: Path, nbytes: int) -> Any:
@@ -209,10 +221,12 @@ def map_tensors(value: Any, change: Any) -> Any:
 
 
 def own_copy(tensor: torch.Tensor) -> torch.Tensor:
-    """Returns a copy in memory of its own with the same strides, gaps and overlaps, so that it is the same to call."""
-    if tensor.layout is not torch.strided:
+    """Returns a copy in memory of its own with the same strides, gaps, overlaps and alignment: the same to call."""
+    if tensor.layout is not torch.strided or tensor.numel() == 0:
         return tensor.clone()
-    return storage_of(tensor).clone().as_strided(tensor.shape, tensor.stride())
+    lead, elements = lead_of(tensor), span(list(tensor.shape), list(tensor.stride()))
+    memory = tensor.as_strided((lead + elements,), (1,), tensor.storage_offset() - lead)
+    return memory.clone().as_strided(tensor.shape, tensor.stride(), lead)
 
 
 def storage_of(tensor: torch.Tensor) -> torch.Tensor:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from egg.evaluation.correctness import trials
+from egg.evaluation.correctness.trials import TrialKind
 from egg.evaluation.timing.figures import Method
 from egg.evaluation.timing.interleave import Pace
 from egg.evaluation.workers.isolation import GUARANTEES
@@ -13,26 +15,12 @@ from egg.schema.evaluation import Phase, Tier
 
 
 @dataclass(frozen=True)
-class TrialKind:
-    """One comparison: how the inputs are drawn, whether weights change, whether the last input tensors are refilled."""
-
-    name: str
-    state: bool = False
-    reuse: bool = False
-    needed: bool = False
-    """True where no candidate is judged without it; any other kind is left out where it does not apply to a task."""
-
-    @property
-    def draw(self) -> str:
-        """How the inputs are drawn."""
-        return self.name if self.name in ("scaled", "signed") else "own"
-
-
-@dataclass(frozen=True)
 class TierPlan:
     """The work of one tier."""
 
     trials: tuple[TrialKind, ...]
+    check_s: float
+    """Seconds for one workload, after which trials beyond the task's own draws are left out, and said so."""
     pace: Pace
     fresh: bool
     """True for new interpreters."""
@@ -46,14 +34,10 @@ class TierPlan:
     """Of them, those of which every element goes before the oracle."""
 
 
-_OWN = TrialKind("own", state=True)
-_SAME_ADDRESS = TrialKind("own, same addresses", state=True, reuse=True)
-_SAME_WEIGHTS = TrialKind("own, same weights")
-_SCALED = TrialKind("scaled")
-
 PLANS: dict[Tier, TierPlan] = {
     "search": TierPlan(
-        trials=(_OWN, _SAME_ADDRESS, _SAME_WEIGHTS, _SCALED),
+        trials=trials.SEARCH,
+        check_s=5.0,
         pace=Pace(
             pairs=10, least_pairs=6, block_s=0.002, longest_block_s=0.05, block_calls=5, budget_s=1.0,
             warm_up_s=0.02, warm_up_limit_s=0.2, warm_up_calls=5,
@@ -65,7 +49,8 @@ PLANS: dict[Tier, TierPlan] = {
         proof_whole=0,
     ),
     "attest": TierPlan(
-        trials=(_OWN, _SAME_ADDRESS, _SAME_WEIGHTS, _SCALED, _OWN, _SAME_ADDRESS, _SCALED),
+        trials=trials.ATTEST,
+        check_s=20.0,
         pace=Pace(
             pairs=20, least_pairs=6, block_s=0.02, longest_block_s=0.2, block_calls=5, budget_s=6.0,
             warm_up_s=0.2, warm_up_limit_s=2.0, warm_up_calls=10,
@@ -81,7 +66,8 @@ PLANS: dict[Tier, TierPlan] = {
 
 def with_draws(plan: TierPlan, draws: Sequence[str]) -> TierPlan:
     """Returns the plan with a trial of each of these draws that no candidate may be judged without."""
-    more = (TrialKind(name, state=True, needed=True) for name in draws)
+    values = {name: "own" if name.startswith("own") else name for name in draws}
+    more = (TrialKind(name, values=values[name], state="redrawn", needed=True) for name in draws)
     return replace(plan, trials=(*plan.trials, *more))
 
 

@@ -154,6 +154,8 @@ class Evaluation(Record):
     """One a workload, under PASSED only."""
     findings: tuple[str, ...] = ()
     """Integrity findings: what was refused or looked odd."""
+    skipped: tuple[str, ...] = ()
+    """Trials that make no sense for the task, or that time did not allow: workload, kind, reason."""
     profile: dict[str, float] = Field(default_factory=dict)
     """Metrics by name with unit in the name, such as `library_share_pct`, `kernel0_ms`."""
     kernels: tuple[KernelShare, ...] = ()

@@ -56,6 +56,9 @@ class Task(Record):
     workloads: tuple[Workload, ...] = Field(min_length=1)
     training: bool = True
     """Mode in which `forward` runs: as the constructor leaves it, unless the task says otherwise."""
+    differentiable: bool = False
+    """True where gradients are part of what is right: an input requires one, or the file says so by
+    `differentiable = True`."""
     notes: tuple[str, ...] = ()
     """What the loader assumed, such as `get_init_inputs is missing: []`."""
 

@@ -117,8 +117,14 @@ def _record(recipe: Recipe, known: dict[str, Any], picked: Sequence[str] | None,
         source=recipe.source,
         workloads=recorded,
         training=first.module.training,
+        differentiable=recipe.differentiable or any(_wants_gradient(made) for made in sketches.values()),
         notes=tuple(dict.fromkeys(notes)),
     )
+
+
+def _wants_gradient(made: Sketch) -> bool:
+    leaves = [leaf for _, leaf in flatten_leaves(made.loaded.args, made.loaded.kwargs)]
+    return any(isinstance(leaf, torch.Tensor) and leaf.requires_grad for leaf in leaves)
 
 
 def _try_forward(recipe: Recipe, workload: str, made: Sketch) -> list[str]:

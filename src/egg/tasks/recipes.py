@@ -47,6 +47,8 @@ class Recipe:
     notes: tuple[str, ...] = ()
     arguments: Callable[[], Call] = lambda: ((), {})
     """Gives the arguments of the constructor; none for a live module."""
+    differentiable: bool = False
+    """True where the module says so by `differentiable = True`."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +141,12 @@ def module_recipe(module: ModuleType, file: str, source: str, class_name: str, c
 
     notes = () if convention.init else ("get_init_inputs is missing: []",)
     forward = partial(cls.forward, None)
-    return Recipe(file, source, construct, forward, convention.makers, convention.maker_names, notes, arguments)
+    differentiable = getattr(module, "differentiable", False)
+    if not isinstance(differentiable, bool):
+        raise TaskError(f"{file}: differentiable = {differentiable!r}: write True or False")
+    return Recipe(
+        file, source, construct, forward, convention.makers, convention.maker_names, notes, arguments, differentiable
+    )
 
 
 def parse_entry(entry: str) -> EntryPoint:

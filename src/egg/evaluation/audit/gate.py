@@ -14,7 +14,9 @@ from egg.evaluation.audit.answers import Answer, Leaves, Material, answers
 from egg.evaluation.calls import one_thread
 from egg.evaluation.correctness import tolerance
 from egg.evaluation.correctness.compare import Expected, Measured, Mismatch, measure
-from egg.evaluation.correctness.reference import Draw, Reference, State, input_leaves, leaves_of, run
+from egg.evaluation.correctness.inputs import Inapplicable
+from egg.evaluation.correctness.oracle import input_leaves, leaves_of
+from egg.evaluation.correctness.reference import Draw, Reference, State, run
 
 _SMALL_ELEMENTS = 1 << 18
 """Below it, waking threads costs more than they save."""
@@ -46,7 +48,7 @@ class Gate:
             return None
         try:
             wanted = self._judged(self._reference.expect(draw).leaves)
-        except TaskError:
+        except (TaskError, Inapplicable):
             if kind == "own" and not state:
                 raise
             return None  # these draws are outside the task's domain
@@ -119,12 +121,10 @@ class Gate:
         return self._excess_in_whole(draw, wanted, leaves)
 
     def _excess_in_whole(self, draw: Draw, wanted: dict[str, Expected], leaves: Leaves) -> tuple[float | None, str]:
-        before = [v for v in draw.before().values() if isinstance(v, torch.Tensor)]
-        sources = [*before, *(e.value for e in wanted.values())]
         largest, detail = 0.0, ""
         for name, expected in wanted.items():
-            found = measure(name, leaves[name], expected, sources)
-            if isinstance(found, Measured) and tolerance.asks_again(found.excess, found.elements):
+            found = measure(name, leaves[name], expected)
+            if isinstance(found, Measured) and tolerance.asks_again(found.excess, found.elements, draw.trial.own):
                 found = measure(name, leaves[name], self._reference.reconsidered(draw, name, expected)) or found
             if isinstance(found, Mismatch):
                 return None, found.message

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf, isfinite, prod, sqrt
+from math import inf, prod, sqrt
 from typing import Any
 
 import torch
 
 from egg.evaluation.correctness import tolerance
-from egg.evaluation.correctness.discrete import equally_good
+from egg.evaluation.correctness.discrete import Choice
+from egg.evaluation.correctness.ratios import Ratios
 from egg.evaluation.tensors import walk
-
-_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -40,6 +38,18 @@ class Expected:
     """The least rms error of the reference to assume."""
     error_max: float = 0.0
     """The least largest error of the reference to assume."""
+    limits: tolerance.Limits | None = None
+    """None for those of `strict`."""
+    close: float | None = None
+    """Absolute and relative tolerance in place of all others, where the policy has one."""
+    choice: Choice | None = None
+    """What the leaf is a choice of positions from."""
+    exact: bool = False
+    """True where whole numbers go in and come out: half a unit off is a term too many or too few."""
+    oracle: bool = True
+    """False where no oracle ran, or it computed something else."""
+    note: str = ""
+    """What a reader should know about the allowance."""
 
 
 @dataclass(frozen=True)
@@ -93,159 +103,110 @@ def structure_mismatch(candidate: Any, reference: Any) -> Mismatch | None:
     return None
 
 
-def measure(
-    name: str, candidate: Any, expected: Expected, sources: Sequence[torch.Tensor] = ()
-) -> Measured | Mismatch | None:
-    """Returns the ratios of one leaf, or the fault; None for a leaf without elements to compare.
-
-    `sources` are the tensors that an index may point into.
-    """
+def measure(name: str, candidate: Any, expected: Expected) -> Measured | Mismatch | None:
+    """Returns the ratios of one leaf, or the fault; None for a leaf without elements to compare."""
     reference = expected.value
     if not isinstance(reference, torch.Tensor):
         same = candidate == reference or (candidate != candidate and reference != reference)
         return None if same else Mismatch("WRONG_VALUE", f"{name} is {candidate!r}; expected {reference!r}")
+    if not isinstance(candidate, torch.Tensor) or candidate.shape != reference.shape:
+        return Mismatch("WRONG_SHAPE", f"{name} is not of shape {list(reference.shape)} any more")
     if reference.numel() == 0:
         return None
+    floating = reference.is_floating_point() or reference.is_complex()
+    if expected.exact and floating:
+        return _whole(name, candidate, reference)
+    if expected.close is not None and floating:
+        return _close(name, candidate, reference, expected.close)
     if expected.error is None:
-        return _exact(name, candidate, expected, sources)
-    return _Judge(name, candidate, expected).measure()
+        return _discrete(name, candidate, expected)
+    return _ratios(name, candidate, expected)
 
 
-def _exact(
-    name: str, candidate: torch.Tensor, expected: Expected, sources: Sequence[torch.Tensor]
-) -> Measured | Mismatch:
+def _discrete(name: str, candidate: torch.Tensor, expected: Expected) -> Measured | Mismatch:
     reference = expected.value
+    right = Measured(name, 0.0, 0.0, 0.0, 0.0, "", reference.numel())
     wrong = candidate != reference
-    if isinstance(gold := expected.gold, torch.Tensor) and gold.shape == reference.shape:
+    if not bool(wrong.any()):
+        return right
+    why = ""
+    if expected.choice is not None:
+        if (fault := expected.choice.fault(candidate)) is None:
+            return right
+        why = f"; {fault}"
+    elif isinstance(gold := expected.gold, torch.Tensor) and gold.shape == reference.shape:
         wrong &= candidate != gold  # where reference and oracle differ, the choice hangs on rounding
-    if not bool(wrong.any()) or equally_good(candidate, reference, sources):
-        return Measured(name, 0.0, 0.0, 0.0, 0.0, "", reference.numel())
+        if not bool(wrong.any()):
+            return right
     at = int(wrong.flatten().nonzero()[0])
     return Mismatch(
         "WRONG_VALUE",
-        f"{name}: {int(wrong.sum())} of {reference.numel()} values differ; at {_index(at, reference.shape)} got "
-        f"{candidate.flatten()[at].item()}, expected {reference.flatten()[at].item()}",
+        f"{name}: {int(wrong.sum())} of {reference.numel()} values differ; at {index_of(at, reference.shape)} got "
+        f"{candidate.flatten()[at].item()}, expected {reference.flatten()[at].item()}{why}",
     )
 
 
-class _Judge:
-    """Judges one floating leaf; works through it in chunks, so that float64 copies stay small."""
-
-    def __init__(self, name: str, candidate: torch.Tensor, expected: Expected) -> None:
-        assert expected.gold is not None
-        assert expected.error is not None
-        self._name = name
-        self._dtype = candidate.dtype
-        self._shape = candidate.shape
-        self._c = _real(candidate).reshape(-1)
-        self._r = _real(expected.value).reshape(-1)
-        self._g = _real(expected.gold).reshape(-1)
-        self._e = _real(expected.error).reshape(-1)
-        self._least_rms, self._least_max = expected.error_rms, expected.error_max
-        self._eps = torch.finfo(candidate.dtype).eps * expected.factor
-        if candidate.numel() < tolerance.SMALL_ELEMENTS:
-            self._eps *= tolerance.SMALL_FACTOR
-        self._limits = tolerance.limits_for(str(candidate.dtype).removeprefix("torch."), candidate.numel())
-
-    def measure(self) -> Measured | Mismatch:
-        squares = torch.zeros(3, dtype=torch.float64, device=self._g.device)
-        error_max, counted = 0.0, 0
-        for part in range(0, self._g.numel(), _CHUNK):
-            at = slice(part, part + _CHUNK)
-            c, r, g, e = self._c[at].double(), self._r[at], self._g[at], self._e[at]
-            judged = torch.isfinite(g) & torch.isfinite(r)
-            if (fault := self._class_fault(part, c, r, g, judged)) is not None:
-                return fault
-            zero = torch.zeros((), dtype=torch.float64)
-            e, g, d = torch.where(judged, e, zero), torch.where(judged, g, zero), torch.where(judged, c - g, zero)
-            squares += torch.stack([(e * e).sum(), (g * g).sum(), (d * d).sum()])
-            error_max = max(error_max, e.abs().max().item())
-            counted += int(judged.sum())
-        rms = [sqrt(s / max(counted, 1)) for s in squares.tolist()]
-        allowed = max(rms[0], self._eps * rms[1], self._least_rms)
-        ratio_max, worst = self._largest(max(error_max, self._least_max))
-        ratio_rms = _ratio(rms[2], allowed)
-        slices = self._slices(allowed) / tolerance.SLICE_FACTOR
-        scale = f"rms of gold {rms[1]:.3g}, of the reference's error {rms[0]:.3g}, of the candidate's {rms[2]:.3g}"
-        return Measured(
-            self._name,
-            max(ratio_rms, slices),
-            ratio_max,
-            self._limits.rms,
-            self._limits.max,
-            f"{self._witness(worst)}; {scale}",
-            counted,
-        )
-
-    def _class_fault(
-        self, start: int, c: torch.Tensor, r: torch.Tensor, g: torch.Tensor, judged: torch.Tensor
-    ) -> Mismatch | None:
-        agreed = ~judged & (_class(r) == _class(g))
-        wrong = (judged & ~torch.isfinite(c)) | (agreed & (_class(c) != _class(r)))
-        if not bool(wrong.any()):
-            return None
-        at = start + int(wrong.nonzero()[0])
-        return Mismatch(
-            "WRONG_VALUE", f"{self._name}: {int(wrong.sum())} values are not finite as expected; {self._witness(at)}"
-        )
-
-    def _largest(self, error_max: float) -> tuple[float, int]:
-        best, where = -1.0, 0
-        for part in range(0, self._g.numel(), _CHUNK):
-            at = slice(part, part + _CHUNK)
-            g = self._g[at]
-            judged = torch.isfinite(g) & torch.isfinite(self._r[at])
-            d = torch.where(judged, (self._c[at].double() - g).abs(), 0.0)
-            allowed = torch.clamp(self._eps * g.abs(), min=error_max)
-            ratio = torch.where(d == 0, 0.0, torch.where(judged, d / allowed, 0.0))
-            top = ratio.max()
-            if top.item() > best:
-                best, where = top.item(), part + int(ratio.argmax())
-        return best, where
-
-    def _slices(self, allowed: float) -> float:
-        """Returns the largest rms ratio over a sample of rows, so that one wrong tile can't hide in the whole."""
-        width = 1
-        for extent in reversed(self._shape):
-            if width >= tolerance.SLICE_ELEMENTS:
-                break
-            width *= extent
-        rows = self._g.numel() // max(width, 1)
-        if width < tolerance.SLICE_ELEMENTS or rows < 2:
-            return 0.0
-        picked = torch.randint(rows, (min(tolerance.SLICES, rows),))
-        c, g, e, r = (t.view(rows, width)[picked].double() for t in (self._c, self._g, self._e, self._r))
-        judged = torch.isfinite(g) & torch.isfinite(r)
-        c, g, e = (torch.where(judged, t, 0.0) for t in (c, g, e))
-        error = _rms(e).maximum(self._eps * _rms(g)).clamp(min=max(allowed * 1e-3, self._least_rms))
-        difference = _rms(c - g)
-        return torch.where(difference == 0, 0.0, difference / error).max().item()
-
-    def _witness(self, at: int) -> str:
-        got, reference, gold = (t[at].item() for t in (self._c, self._r, self._g))
-        return f"at {_index(at, self._shape)} got {got:.9g}, reference {reference:.9g}, gold {gold:.9g}"
+def _whole(name: str, candidate: torch.Tensor, reference: torch.Tensor) -> Measured:
+    """Judges whole numbers: rounding alone is never off by half of one, a lost or doubled term always is."""
+    share = ((candidate.double() - reference.double()).abs() / tolerance.HALF_OF_ONE).flatten().nan_to_num(inf)
+    at = int(share.argmax())
+    got, wanted = candidate.flatten()[at].item(), reference.flatten()[at].item()
+    worst = f"at {index_of(at, reference.shape)} got {got:.9g}, the exact sum is {wanted:.9g}"
+    rms, largest = sqrt(share.square().mean().item()), share[at].item()
+    return Measured(name, rms, largest, tolerance.WHOLE_LIMIT, tolerance.WHOLE_LIMIT, worst, reference.numel())
 
 
-def _real(tensor: torch.Tensor) -> torch.Tensor:
-    return torch.view_as_real(tensor) if tensor.is_complex() else tensor
+def _close(name: str, candidate: torch.Tensor, reference: torch.Tensor, close: float) -> Measured | Mismatch:
+    """Judges by |c - r| <= close + close * |r|, as `torch.allclose` does; NaN equals nothing, an infinity itself."""
+    c, r = (torch.view_as_real(t) if t.is_complex() else t for t in (candidate, reference))
+    c, r = c.double().flatten(), r.double().flatten()
+    share = torch.where(c == r, 0.0, (c - r).abs() / (close + close * r.abs()))
+    share = share.nan_to_num(inf)
+    at = int(share.argmax())
+    worst = f"at {index_of(at, reference.shape)} got {c[at].item():.9g}, reference {r[at].item():.9g}"
+    rms = sqrt(share.square().mean().item())
+    return Measured(name, rms, share[at].item(), 1.0, 1.0, worst, reference.numel())
 
 
-def _class(tensor: torch.Tensor) -> torch.Tensor:
-    """Returns 0 for finite, 1 for NaN, 2 for +inf, 3 for -inf."""
-    return tensor.isnan() * 1 + tensor.isposinf() * 2 + tensor.isneginf() * 3
+def _ratios(name: str, candidate: torch.Tensor, expected: Expected) -> Measured | Mismatch:
+    assert expected.gold is not None
+    assert expected.error is not None
+    real = (
+        torch.view_as_real(t) if t.is_complex() else t
+        for t in (candidate, expected.value, expected.gold, expected.error)
+    )
+    ratios = Ratios(*real, shape=candidate.shape)
+    eps = torch.finfo(candidate.dtype).eps * expected.factor
+    if candidate.numel() < tolerance.SMALL_ELEMENTS:
+        eps *= tolerance.SMALL_FACTOR
+    if (at := ratios.class_fault()) is not None:
+        where = f"{ratios.class_faults} values are not finite as expected; {_witness(ratios, at)}"
+        return Mismatch("WRONG_VALUE", f"{name}: {where}")
+    found = ratios.measure(eps, expected.error_rms, expected.error_max)
+    dtype_name = str(candidate.dtype).removeprefix("torch.")
+    limits = expected.limits or tolerance.limits_for(dtype_name, candidate.numel())
+    scale = (
+        f"rms of gold {found.gold_rms:.3g}, of the reference's error {found.error_rms:.3g}, "
+        f"of the candidate's {found.difference_rms:.3g}"
+    )
+    return Measured(
+        name,
+        max(found.ratio_rms, found.ratio_slice / tolerance.SLICE_FACTOR),
+        found.ratio_max,
+        limits.rms,
+        limits.max,
+        f"{_witness(ratios, found.worst)}; {scale}",
+        found.elements,
+    )
 
 
-def _rms(rows: torch.Tensor) -> torch.Tensor:
-    return (rows * rows).mean(-1).sqrt()
+def _witness(ratios: Ratios, at: int) -> str:
+    got, reference, gold = ratios.at(at)
+    return f"at {index_of(at, ratios.shape)} got {got:.9g}, reference {reference:.9g}, gold {gold:.9g}"
 
 
-def _ratio(difference: float, allowed: float) -> float:
-    if difference == 0:
-        return 0.0
-    return difference / allowed if allowed > 0 and isfinite(difference) else inf
-
-
-def _index(flat: int, shape: torch.Size) -> list[int]:
+def index_of(flat: int, shape: torch.Size) -> list[int]:
+    """Returns the index of an element by its number in row-major order."""
     flat %= max(prod(shape), 1)
     index: list[int] = []
     for extent in reversed(shape):

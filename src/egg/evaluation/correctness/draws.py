@@ -1,16 +1,25 @@
-"""New weights and new inputs for each trial, inside the task's domain."""
+"""New weights and new values of inputs for each trial, inside the task's domain."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import nn
 
 from egg.evaluation.calls import Call
+from egg.evaluation.correctness.domain import Domain, domain_of
+from egg.evaluation.correctness.trials import DISTRIBUTIONS, SIGNED
 from egg.evaluation.tensors import map_tensors, own_copy, storage_of
 
-_SCALES = (0.125, 0.25, 0.5, 2.0, 4.0, 8.0)
+_LARGEST_POWER = 6
+"""Scales are powers of two from 2^-6 to 2^6."""
+_OUTLIER = 1e4
+"""Times the spread of the others."""
+_SPARSE_SHARE = 0.1
+LARGEST_INTEGER = 2
+"""In the exact trial: small, so that long sums stay exact. Zero is not drawn, so that each term counts."""
 
 
 def redraw_state(module: nn.Module, seed: int) -> None:
@@ -21,11 +30,22 @@ def redraw_state(module: nn.Module, seed: int) -> None:
     a rotated order. Other buffers (masks, tables, counters) keep their values.
     """
     generator = torch.Generator().manual_seed(seed)
-    statistics = {k: b for k, b in module.named_buffers() if k.rpartition(".")[2] in ("running_mean", "running_var")}
     with torch.no_grad():
-        for tensor in [*module.parameters(), *statistics.values()]:
-            if tensor.is_floating_point() and tensor.numel() > 0:
-                tensor.copy_(_redrawn(tensor, generator))
+        for tensor in _weights(module):
+            tensor.copy_(_redrawn(tensor, generator))
+
+
+def integer_state(module: nn.Module, seed: int) -> None:
+    """Gives `module` small whole numbers as weights, in place."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for tensor in _weights(module):
+            tensor.copy_(_integers(tensor, generator))
+
+
+def _weights(module: nn.Module) -> list[torch.Tensor]:
+    statistics = {k: b for k, b in module.named_buffers() if k.rpartition(".")[2] in ("running_mean", "running_var")}
+    return [t for t in (*module.parameters(), *statistics.values()) if t.is_floating_point() and t.numel() > 0]
 
 
 def _redrawn(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
@@ -38,51 +58,28 @@ def _redrawn(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     return first * (0.5 + torch.rand(tensor.shape, generator=generator))
 
 
-def scaled_inputs(call: Call, seed: int) -> Call | None:
-    """Returns the inputs with floating tensors scaled and shifted, or None where none may be.
+def redrawn_inputs(call: Call, values: str, seed: int, shrink: float = 1.0) -> Call | None:
+    """Returns the inputs with floating tensors drawn anew, or None where none may be.
 
-    Integers and booleans stay; so do tensors that look like masks or probabilities. What has no negative value keeps
-    none.
+    `values` is one of `DISTRIBUTIONS`, `signed` or `integers`. Each tensor keeps its `Domain`; `shrink` makes all
+    smaller.
     """
     generator = torch.Generator().manual_seed(seed)
     changed = 0
 
     def change(tensor: torch.Tensor) -> torch.Tensor:
         nonlocal changed
-        if not may_scale(tensor):
+        domain = domain_of(tensor)
+        if domain is None or (domain.only_scaled and values != "scaled"):
             return tensor
         changed += 1
-        scale = _SCALES[int(torch.randint(len(_SCALES), (), generator=generator))]
-        spread = tensor.double().std(correction=0).item()
-        shift = (2 * torch.rand((), generator=generator).item() - 1) * spread
-        if bool((tensor >= 0).all()):
-            shift = abs(shift)
+        if values == "scaled":
+            return _scaled(tensor, domain, generator, shrink)
+        drawn = _MAKERS[values](tensor, generator)
+        if values not in (SIGNED, "binary", "integers"):
+            drawn = drawn * (_scale(generator) * shrink)
         copy = own_copy(tensor)
-        memory = storage_of(copy)
-        memory.copy_((memory.double() + shift) * scale)
-        return copy
-
-    result: Any = map_tensors(call, change)
-    return result if changed else None
-
-
-def signed_inputs(call: Call, seed: int) -> Call | None:
-    """Returns the inputs with floating tensors drawn from normal distributions, or None where none may be.
-
-    This leaves the range of a task that draws from (0, 1), where many functions are the identity or a constant.
-    """
-    generator = torch.Generator().manual_seed(seed)
-    changed = 0
-
-    def change(tensor: torch.Tensor) -> torch.Tensor:
-        nonlocal changed
-        if not may_scale(tensor):
-            return tensor
-        changed += 1
-        scale = 2.0 ** int(torch.randint(4, (), generator=generator))  # wide enough to leave (-1, 1) every time
-        copy = own_copy(tensor)
-        memory = storage_of(copy)
-        memory.copy_(scale * torch.randn(memory.shape, generator=generator))
+        copy.copy_(drawn if values == SIGNED else domain.fitted(drawn.to(tensor.device)))
         return copy
 
     result: Any = map_tensors(call, change)
@@ -91,20 +88,95 @@ def signed_inputs(call: Call, seed: int) -> Call | None:
 
 def may_scale(tensor: torch.Tensor) -> bool:
     """Returns whether a tensor stays in the task's domain when all of it is multiplied by one positive number."""
-    if not tensor.is_floating_point() or tensor.numel() == 0 or not bool(torch.isfinite(tensor).all()):
-        return False
-    if bool(((tensor == 0) | (tensor == 1)).all()):
-        return False
-    if tensor.dim() == 0 or not bool((tensor >= 0).all()):
-        return True
-    sums = tensor.double().sum(-1)
-    return not bool(((sums - 1).abs() < 1e-2).all())
+    return domain_of(tensor) is not None
 
 
 def may_poke(tensor: torch.Tensor) -> bool:
     """Returns whether single elements may move towards zero; those of symmetric or sorted tensors may not."""
-    if not may_scale(tensor):
-        return False
-    if tensor.dim() >= 2 and tensor.shape[-1] == tensor.shape[-2] and torch.equal(tensor, tensor.mT):
-        return False
-    return tensor.dim() == 0 or tensor.shape[-1] < 3 or not bool((tensor.diff(dim=-1) >= 0).all())
+    domain = domain_of(tensor)
+    return domain is not None and not domain.ordered and not domain.symmetric
+
+
+def any_distribution(seed: int) -> str:
+    """Returns the name of a distribution that hangs on the seed."""
+    return DISTRIBUTIONS[1:][seed % (len(DISTRIBUTIONS) - 1)]
+
+
+def _scaled(tensor: torch.Tensor, domain: Domain, generator: torch.Generator, shrink: float) -> torch.Tensor:
+    """Returns the tensor's own values shifted by up to their spread, and scaled; what hangs together only scaled."""
+    shift = (2 * torch.rand((), generator=generator).item() - 1) * _spread(tensor)
+    if domain.non_negative:
+        shift = abs(shift)
+    if domain.only_scaled:
+        shift = 0.0
+    copy = own_copy(tensor)
+    memory = storage_of(copy)
+    memory.copy_((memory.double() + shift) * (_scale(generator) * shrink))
+    if domain.non_zero is not None and not domain.only_scaled:
+        copy.copy_(domain.fitted(copy))
+    return copy
+
+
+def _scale(generator: torch.Generator) -> float:
+    power = int(torch.randint(-_LARGEST_POWER, _LARGEST_POWER + 1, (), generator=generator))
+    return 2.0 ** (power or 1)
+
+
+def _spread(tensor: torch.Tensor) -> float:
+    return tensor.double().std(correction=0).item()
+
+
+def _normal(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    return torch.randn(tensor.shape, generator=generator) + torch.randn((), generator=generator)
+
+
+def _signed(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    scale = 2.0 ** int(torch.randint(4, (), generator=generator))  # wide enough to leave (-1, 1) every time
+    return scale * torch.randn(tensor.shape, generator=generator)
+
+
+def _uniform(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    return 2 * torch.rand(tensor.shape, generator=generator) - 1
+
+
+def _sparse(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    kept = torch.rand(tensor.shape, generator=generator) < _SPARSE_SHARE
+    return torch.where(kept, torch.randn(tensor.shape, generator=generator), 0.0)
+
+
+def _constant_rows(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    rows = torch.randn((*tensor.shape[:-1], 1), generator=generator)
+    return rows.expand(tensor.shape)
+
+
+def _with_outlier(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    drawn = torch.randn(tensor.shape, generator=generator)
+    drawn.view(-1)[int(torch.randint(drawn.numel(), (), generator=generator))] = _OUTLIER
+    return drawn
+
+
+def _sorted(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    return torch.randn(tensor.shape, generator=generator).sort(-1).values
+
+
+def _binary(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    return torch.randint(0, 2, tensor.shape, generator=generator).float()
+
+
+def _integers(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    largest = LARGEST_INTEGER if tensor.dtype in (torch.float32, torch.float64) else 1
+    sizes = torch.randint(1, largest + 1, tensor.shape, generator=generator)
+    return (sizes * (2 * torch.randint(0, 2, tensor.shape, generator=generator) - 1)).float()
+
+
+_MAKERS: dict[str, Callable[[torch.Tensor, torch.Generator], torch.Tensor]] = {
+    "normal": _normal,
+    SIGNED: _signed,
+    "uniform": _uniform,
+    "sparse": _sparse,
+    "constant rows": _constant_rows,
+    "outlier": _with_outlier,
+    "sorted": _sorted,
+    "binary": _binary,
+    "integers": _integers,
+}

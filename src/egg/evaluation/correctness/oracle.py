@@ -11,10 +11,11 @@ import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from egg.evaluation.calls import Call, call_seeded
+from egg.evaluation.calls import Call, Projection, call_projected
 from egg.evaluation.correctness import tolerance
 from egg.evaluation.correctness.arithmetic import NarrowingWatch, Shake
 from egg.evaluation.correctness.compare import Expected
+from egg.evaluation.correctness.discrete import Choice, ChoiceWatch, choice_of
 from egg.evaluation.tensors import map_tensors, own_copy, walk
 
 Leaves = dict[str, Any]
@@ -27,12 +28,21 @@ class Oracle:
         self._build = build
         self._modules: dict[torch.dtype, nn.Module] = {}
 
-    def judge(self, call: Call, state: dict[str, torch.Tensor], seed: int, leaves: Leaves) -> dict[str, Expected]:
+    def judge(
+        self,
+        call: Call,
+        state: dict[str, torch.Tensor],
+        seed: int,
+        leaves: Leaves,
+        choices: Sequence[Choice] = (),
+        projection: Projection | None = None,
+    ) -> dict[str, Expected]:
         """Returns, for each leaf that the reference gave, the oracle's value and the reference's own error.
 
         Where all that enters is float64, a result is its own oracle. Its error is that of a float32 twin, on the same
         inputs rounded to float32, scaled by the ratio of the two units. A float64 result of narrower inputs is held
-        against the oracle, like any other, and may err as much as such a twin.
+        against the oracle, like any other, and may err as much as such a twin. `choices` are those that the reference
+        made on the way; with a `projection`, the leaves hold its gradients.
         """
         floating = {k: v for k, v in leaves.items() if isinstance(v, torch.Tensor) and _real(v.dtype).is_floating_point}
         wide = {k for k, v in floating.items() if _real(v.dtype) is torch.float64}
@@ -40,33 +50,45 @@ class Oracle:
         given = [v for _, v in walk([call, state], "given") if isinstance(v, torch.Tensor)]
         narrowest = _narrowest(given)
         gold = twin = rounded = None
-        watch = NarrowingWatch()
+        narrowing, choosing = NarrowingWatch(), ChoiceWatch()
         if tensors - wide or narrowest is not torch.float64:
-            gold = self._run(call, state, seed, torch.float64)
+            watch = choosing if choices else None
+            gold = self._run(call, state, seed, torch.float64, watch, projection)
         if wide:
             round_down = lambda t: t.float() if t.is_floating_point() else t  # noqa: E731
             low_call, low_state = map_tensors(call, round_down), map_tensors(state, round_down)
-            twin = self._run(low_call, low_state, seed, torch.float32)
-            rounded = self._run(low_call, low_state, seed, torch.float64, watch)
-        reach = _reach(given)
+            twin = self._run(low_call, low_state, seed, torch.float32, None, projection)
+            rounded = self._run(low_call, low_state, seed, torch.float64, narrowing, projection)
+        reach = reach_of(given)
         expected: dict[str, Expected] = {}
         for name, value in leaves.items():
             if name not in floating:
-                expected[name] = Expected(value, (gold or {}).get(name))
+                expected[name] = _discrete(value, (gold or {}).get(name), choices, choosing.choices)
             elif name not in wide:
                 expected[name] = _from_gold(value, (gold or {}).get(name), value.dtype, reach)
             else:
                 found = (twin or {}).get(name), (rounded or {}).get(name)
-                expected[name] = _from_twin(value, *found, reach, rounded is not None and watch.narrows)
+                expected[name] = _from_twin(value, *found, reach, rounded is not None and narrowing.narrows)
                 if narrowest is not torch.float64:
                     wide_gold = _from_gold(value, (gold or {}).get(name), narrowest, reach)
                     expected[name] = _no_less_error(wide_gold, expected[name])
         return expected
 
-    def shaken(self, call: Call, state: dict[str, torch.Tensor], seed: int, dtype: torch.dtype, leaf: str) -> Any:
-        """Returns one leaf of a float64 run in which every operator errs at random as it would in `dtype`."""
-        found = self._run(call, state, seed, torch.float64, Shake(torch.finfo(dtype).eps))
-        return (found or {}).get(leaf)
+    def shaken(
+        self,
+        call: Call,
+        state: dict[str, torch.Tensor],
+        seed: int,
+        unit: float,
+        projection: Projection | None = None,
+    ) -> Leaves:
+        """Returns the leaves of a float64 run in which inputs and operators err at random by up to `unit / 2`."""
+        shake = Shake(unit)
+        return self._run(map_tensors(call, shake.moved), state, seed, torch.float64, shake, projection) or {}
+
+    def values(self, call: Call, state: dict[str, torch.Tensor], seed: int) -> Leaves | None:
+        """Returns the leaves of a float64 run; None where the reference can't run in float64."""
+        return self._run(call, state, seed, torch.float64)
 
     def _run(
         self,
@@ -75,29 +97,45 @@ class Oracle:
         seed: int,
         dtype: torch.dtype,
         mode: TorchDispatchMode | None = None,
+        projection: Projection | None = None,
     ) -> Leaves | None:
         """Returns the leaves of a run in `dtype`; None where the reference can't run in it."""
 
         def cast(tensor: torch.Tensor) -> torch.Tensor:
-            return tensor.to(dtype) if tensor.is_floating_point() else own_copy(tensor)
+            return tensor.to(dtype) if tensor.is_floating_point() and tensor.dtype != dtype else own_copy(tensor)
 
         try:
             module = self._module(dtype)
             module.load_state_dict(state)
             args, kwargs = map_tensors(call, cast)
-            with torch.no_grad(), mode or nullcontext():
-                output = call_seeded(seed, module, *args, **kwargs)
+            with mode or nullcontext():
+                output, gradients = call_projected(seed, module, (args, kwargs), projection)
         except Exception:  # a dtype written into forward, or an operator without a float64 form
             return None
-        inputs = {f"input {k}": v for k, v in (*walk(args, "args"), *walk(kwargs, "kwargs"))}
-        after = {f"buffer {k}": v.detach().clone() for k, v in module.state_dict().items()}
-        return {**dict(walk(output, "output")), **inputs, **after}
+        return {**leaves_of(output, (args, kwargs), module), **gradients}
 
     def _module(self, dtype: torch.dtype) -> nn.Module:
         if dtype not in self._modules:
             module = self._build()
             self._modules[dtype] = module.float() if dtype is torch.float32 else module
         return self._modules[dtype]
+
+
+def leaves_of(output: Any, call: Call, module: nn.Module) -> Leaves:
+    """Returns everything that a call gave and left behind, by name."""
+    state = {f"buffer {k}": v.detach().clone() for k, v in module.state_dict().items()}
+    return {**dict(walk(output, "output")), **input_leaves(call), **state}
+
+
+def input_leaves(call: Call) -> Leaves:
+    """Returns the leaves of the arguments by name, such as `input args[0]`."""
+    return {f"input {k}": v for k, v in (*walk(call[0], "args"), *walk(call[1], "kwargs"))}
+
+
+def _discrete(value: Any, gold: Any, ours: Sequence[Choice], golds: Sequence[Choice]) -> Expected:
+    """Returns what is right for a leaf that is not floating: exactly that, the oracle's, or an equally good choice."""
+    whole = isinstance(value, torch.Tensor) and not value.dtype.is_complex and value.dtype is not torch.bool
+    return Expected(value, gold, choice=choice_of(value, ours, golds) if whole else None)
 
 
 def _from_gold(value: torch.Tensor, gold: Any, computed: torch.dtype, reach: float) -> Expected:
@@ -111,9 +149,10 @@ def _from_gold(value: torch.Tensor, gold: Any, computed: torch.dtype, reach: flo
         gold = gold.to(wanted)
         error = value.to(wanted) - gold
         if _plausible(error, gold, computed, reach):
-            return Expected(value, gold, error, factor=tolerance.NO_ORACLE_FACTOR if rounded else 1.0)
+            error, note = _sane(error, gold, computed, reach)
+            return Expected(value, gold, error, factor=tolerance.NO_ORACLE_FACTOR if rounded else 1.0, note=note)
     own = value.to(wanted)
-    return Expected(value, own, torch.zeros_like(own), factor=tolerance.NO_ORACLE_FACTOR)
+    return Expected(value, own, torch.zeros_like(own), factor=tolerance.NO_ORACLE_FACTOR, oracle=False)
 
 
 def _from_twin(value: torch.Tensor, twin: Any, rounded: Any, reach: float, narrows: bool) -> Expected:
@@ -159,16 +198,39 @@ def _plausible(error: torch.Tensor, gold: torch.Tensor, dtype: torch.dtype, reac
 
     Where a result cancels to nearly nothing, its error is held against the largest input instead.
     """
-    finite = error.isfinite() & gold.isfinite()
-    if not bool(finite.any()):
-        return True
-    size, scale = (t[finite].abs().square().mean().sqrt().item() for t in (error, gold))
+    size, scale = _sizes(error, gold)
+    return size <= _believed(tolerance.REFERENCE_ERROR_CAP, scale, dtype, reach)
+
+
+def _sane(error: torch.Tensor, gold: torch.Tensor, dtype: torch.dtype, reach: float) -> tuple[torch.Tensor, str]:
+    """Returns the error of the reference, cut to what a sane one makes, and what there is to say about it."""
+    size, scale = _sizes(error, gold)
+    most = _believed(tolerance.REFERENCE_ERROR_SANE, scale, dtype, reach)
+    if size <= most:
+        return error, ""
+    note = f"the reference itself errs by {size:.2g} at values of {scale:.2g} (rms); counted as {most:.2g}"
+    return error * (most / size), note
+
+
+def _believed(caps: dict[str, float], scale: float, dtype: torch.dtype, reach: float) -> float:
     real = _real(dtype)
-    cap = tolerance.REFERENCE_ERROR_CAP[str(real).removeprefix("torch.")]
-    return size <= max(cap * scale, tolerance.CANCELLED_EPS * torch.finfo(real).eps * reach)
+    cap = caps[str(real).removeprefix("torch.")]
+    return max(cap * scale, tolerance.CANCELLED_EPS * torch.finfo(real).eps * reach)
 
 
-def _reach(values: Sequence[torch.Tensor]) -> float:
+def _sizes(error: torch.Tensor, gold: torch.Tensor) -> tuple[float, float]:
+    """Returns the rms of error and oracle where both are finite; zeros where nothing is."""
+    if not bool(torch.isfinite(error.abs().sum() + gold.abs().sum())):
+        finite = error.isfinite() & gold.isfinite()
+        error, gold = error[finite], gold[finite]
+    if error.numel() == 0:
+        return 0.0, 0.0
+    size, scale = ((t.abs().square().sum() / t.numel()).sqrt().item() for t in (error, gold))
+    return size, scale
+
+
+def reach_of(values: Sequence[torch.Tensor]) -> float:
+    """Returns the largest finite magnitude among the floating tensors."""
     floating = [v for v in values if v.is_floating_point() and v.numel() > 0]
     largest = [v.nan_to_num(0.0, 0.0, 0.0).abs().max().item() for v in floating]
     return max(largest, default=0.0)

@@ -7,10 +7,13 @@ import torch
 from egg.evaluation.correctness import tolerance
 
 
-def sample_mismatch(candidate: torch.Tensor, reference: torch.Tensor, relative_error: float) -> str | None:
+def sample_mismatch(
+    candidate: torch.Tensor, reference: torch.Tensor, relative_error: float, absolute_error: float
+) -> str | None:
     """Returns how elements differ from the reference's on the same inputs; None where they agree.
 
-    `relative_error` is the reference's own in the checks. Both tensors have one dtype and shape.
+    The errors are the reference's own in the checks, the absolute one for a few elements that may nearly cancel. Both
+    tensors have one dtype and shape.
     """
     if candidate.numel() == 0:
         return None
@@ -30,7 +33,8 @@ def sample_mismatch(candidate: torch.Tensor, reference: torch.Tensor, relative_e
     size = theirs[finite].abs().square().mean().sqrt().item()
     unit = max(relative_error, torch.finfo(real).eps)
     limits = tolerance.limits_for(str(real).removeprefix("torch."), candidate.numel())
-    allowed = tolerance.SAMPLED_FACTOR * limits.rms * unit * size
+    least = absolute_error if candidate.numel() < tolerance.SMALL_ELEMENTS else 0.0
+    allowed = tolerance.SAMPLED_FACTOR * limits.rms * max(unit * size, least)
     if difference > allowed:
         return f"elements differ from the reference's by {difference:.3g} (rms) of {size:.3g}; {allowed:.3g} is allowed"
     return None

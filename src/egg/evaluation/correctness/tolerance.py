@@ -18,8 +18,15 @@ SLICE_FACTOR = 2.0
 """A slice holds fewer elements than the whole, so its ratio scatters more."""
 SLICE_ELEMENTS = 256
 """Fewer elements make no slice that says anything."""
+SLICE_LARGEST = 65_536
+"""Rows with more elements are looked at in blocks of this size."""
 SLICES = 64
-"""Slices of one output that are looked at."""
+"""Slices across each other dimension that are looked at; all along the last ones are."""
+SLICE_FLOOR = 1e-3
+"""Times the allowance of the whole: less is nothing to blame a slice for, whose own values may all be zero."""
+
+TIE_FACTOR = 8.0
+"""Times the reference's largest error in the values that it chose from: closer ones are a tie."""
 
 SMALL_ELEMENTS = 64
 """Below it, the rms error of the reference is a few samples of a random quantity and may be zero by luck."""
@@ -40,6 +47,10 @@ FLOAT64_FROM_FLOAT32 = 2.0**-29
 
 REFERENCE_ERROR_CAP = {"float64": 1e-6, "float32": 2e-2, "float16": 0.5, "bfloat16": 0.5}
 """Relative rms error of a reference above which the oracle did not compute the same thing, and is not used."""
+
+REFERENCE_ERROR_SANE = {"float64": 1e-8, "float32": 2e-3, "float16": 5e-2, "bfloat16": 2e-1}
+"""Relative rms error of a reference above which it is counted as this much only, and said so: a sloppy reference does
+not license sloppy kernels."""
 
 CANCELLED_EPS = 64.0
 """Times eps and the largest input: an error of the reference that is believed however small its result is."""
@@ -80,6 +91,10 @@ class Limits:
 _WIDE = Limits(rms=4.0, max=8.0)
 _HALF = Limits(rms=3.0, max=16.0)
 
+RELAXED = Limits(rms=2.0, max=4.0)
+"""Under `tf32` and `half`, where the error of narrowed operands outweighs that of float32 sums. It is the same in every
+order of summation: honest kernels are near 1, bfloat16 in place of TF32 is at 3, float8 in place of bfloat16 at 8."""
+
 
 def limits_for(dtype_name: str, elements: int = SMALL_ELEMENTS) -> Limits:
     """Returns the limits under the policy `strict`; `dtype_name` is without the `torch.` prefix.
@@ -90,8 +105,33 @@ def limits_for(dtype_name: str, elements: int = SMALL_ELEMENTS) -> Limits:
     return limits if elements >= SMALL_ELEMENTS else Limits(rms=limits.max, max=limits.max)
 
 
-def asks_again(excess: float, elements: int) -> bool:
-    """Returns whether a miss may be bad luck of the reference's one sample of error."""
+HALF_OF_ONE = 0.5
+WHOLE_LIMIT = 0.99
+"""Of the ratio to half of one. A kernel that takes whole numbers through Winograd's or Fourier's transform is off by
+rounding, far below; any lost term is off by one at least."""
+
+WHOLE_RANGE = {"float64": 2.0**52, "float32": 2.0**23, "float16": 2.0**10, "bfloat16": 2.0**7}
+"""Sums of absolute values up to here are whole numbers in every order of summation."""
+
+
+def suite_tolerance(dtype_name: str) -> float:
+    """Returns the absolute and relative tolerance of the policy `kernelbench`: that suite's own numbers by dtype."""
+    return 1e-2 if dtype_name in ("float16", "bfloat16") else 1e-4
+
+
+SHAKEN_UNITS = 8.0
+"""Times eps: how far the operators of a shaken oracle err on values that are not the task's own. On values of one sign
+an honest serial sum errs several times as much as PyTorch's; TF32 and half types err a thousand times as much."""
+
+
+def asks_again(excess: float, elements: int, own: bool = True) -> bool:
+    """Returns whether a miss may be bad luck of the reference's one sample of error.
+
+    Any miss may be where values are not the task's `own`: they may be so conditioned that a correct order of
+    operations errs more than the reference happens to.
+    """
+    if not own:
+        return excess > 1
     if elements < SMALL_ELEMENTS:
         return excess > 1
     return 1 < excess < SECOND_OPINION_WITHIN and elements < SECOND_OPINION_ELEMENTS

@@ -11,13 +11,24 @@ from typing import Any
 import torch
 from torch import nn
 
-from egg.evaluation.calls import Call, call_seeded, one_thread, settings
+from egg.evaluation.calls import (
+    Call,
+    call_recorded,
+    call_seeded,
+    detached,
+    gradients_of,
+    one_thread,
+    projection_of,
+    settings,
+)
+from egg.evaluation.correctness.trials import KEPT_CALLS
 from egg.evaluation.devices.backend import open_device
 from egg.evaluation.integrity.sightings import sightings
 from egg.evaluation.roles.authorship import authorship
 from egg.evaluation.roles.bindings import Bindings
 from egg.evaluation.roles.inputs import Inputs
-from egg.evaluation.roles.stopwatch import KEPT_CALLS, Stopwatch
+from egg.evaluation.roles.state_names import NAMES_LITERAL, matched_names
+from egg.evaluation.roles.stopwatch import Stopwatch
 from egg.evaluation.roles.timed import TimedOperations
 from egg.evaluation.tensors import (
     Tree,
@@ -44,12 +55,14 @@ class Operations(TimedOperations):
         self._module: ModuleType | None = None
         self._model: nn.Module | None = None
         self._training = True
+        self._restarts = False
         self._state: dict[str, torch.Tensor] = {}
+        self._names: dict[str, str] = {}
+        self._gradients: dict[str, torch.Tensor] = {}
         self._call: Call = ((), {})
         self._original: Call = ((), {})
         self._output: Any = None
         self._kept: list[Any] = []
-        self._restarts = False
 
     def do_inspect(self, source: str) -> dict[str, Any]:
         """Returns what the text of the candidate holds; asked before any of it runs, so nothing of it can answer."""
@@ -90,54 +103,60 @@ class Operations(TimedOperations):
         """Loads weights and buffers by name; every name must be on both sides, with one shape."""
         model = self._ready_model()
         self._state = read_tree(state, Path(folder), device=self._device)
-        own = model.state_dict()
-        missing = sorted(set(self._state) - set(own))
-        extra = sorted(set(own) - set(self._state))
-        if missing or extra:
-            said = [f"missing {', '.join(missing)}"] * bool(missing) + [f"unexpected {', '.join(extra)}"] * bool(extra)
-            raise Refusal("state", f"the state_dict does not match the reference: {'; '.join(said)}")
-        for name, value in self._state.items():
-            if own[name].shape != value.shape or own[name].dtype != value.dtype:
-                raise Refusal(
-                    "state",
-                    f"{name} is {list(own[name].shape)} {own[name].dtype}; "
-                    f"the reference has {list(value.shape)} {value.dtype}",
-                )
-        with torch.no_grad():
-            model.load_state_dict(self._state, strict=True)
-            if callable(prepare := getattr(model, "prepare", None)):
+        self._names = matched_names(model.state_dict(), self._state, getattr(self._module, NAMES_LITERAL, {}))
+        self._load()
+        if callable(prepare := getattr(model, "prepare", None)):
+            with torch.no_grad():
                 prepare()
         return {}
 
-    def do_call(self, inputs: Tree, folder: str, seed: int, reuse: bool) -> dict[str, Any]:
-        """Calls the model once on the inputs; with `reuse`, on the tensors of the last call with new values in them."""
+    def do_call(
+        self, inputs: Tree, folder: str, seed: int, reuse: bool, gradients: bool, continued: bool
+    ) -> dict[str, Any]:
+        """Calls the model once on the inputs; with `reuse`, on the tensors of the last call with new values in them.
+
+        With `gradients`, the outputs are differentiated too. With `continued`, the model goes on with the state that
+        the last call left.
+        """
         model = self._ready_model()
+        self._device.release_sent()
         self._original = read_tree(inputs, Path(folder), trusted=True, device=self._device)
         if not (reuse and _refill(self._call, self._original)):
             self._call = map_tensors(self._original, own_copy)
+        if continued:
+            self._state = {k: v.detach().clone() for k, v in self._current_state().items()}
         self._assert_mode("before")
-        self._device.release_sent()
         self._device.poison()
-        with torch.no_grad():
-            self._output = call_seeded(seed, model, *self._call[0], **self._call[1])
+        self._gradients = {}
+        if gradients:
+            recorded, wanted = call_recorded(seed, model, self._call)
+            _check_types(recorded, model)
+            self._gradients = self._named_alike(gradients_of(recorded, wanted, projection_of(recorded, seed)))
+            self._output = detached(recorded)
+        else:
+            with torch.no_grad():
+                self._output = call_seeded(seed, model, *self._call[0], **self._call[1])
+            _check_types(self._output, model)
         self._device.join()
         self._assert_mode("after")
         if replaced := self._bindings.replaced():
             raise Refusal("rejected", f"the candidate replaced {', '.join(replaced)}")
-        _check_types(self._output, model)
         if len(self._kept) < KEPT_CALLS:
             self._kept.append(self._output)
         changed = [k for k, v in settings().items() if v != self._settings[k]]
         return {"settings_changed": changed}
 
     def do_send(self, folder: str) -> dict[str, Any]:
-        """Writes the output of the last call, and each input and weight that is no longer what it was."""
+        """Writes the output of the last call, its gradients, and each input and weight that is not what it was."""
         out = Path(folder)
         with one_thread():
             return {
                 "output": self._write(self._output, out, "output"),
                 "inputs": self._changed(dict(_named(self._call)), dict(_named(self._original)), out, "input"),
-                "state": self._changed(dict(self._ready_model().state_dict()), self._state, out, "state"),
+                "state": self._changed(self._current_state(), self._state, out, "state"),
+                "gradients": {
+                    k: self._write(v, out, f"gradient{i}_") for i, (k, v) in enumerate(self._gradients.items())
+                },
             }
 
     def do_send_kept(self, folder: str) -> dict[str, Any]:
@@ -154,12 +173,6 @@ class Operations(TimedOperations):
         self._stopwatch = Stopwatch(self._device, self._ready_model(), Inputs(calls), fresh_inputs, seeded)
         return {}
 
-    def restart(self) -> None:
-        """Puts back the weights and buffers that calls change."""
-        if self._restarts:
-            with torch.no_grad():
-                self._ready_model().load_state_dict(self._state)
-
     def do_profile(self, inputs: Tree, folder: str, calls: int) -> dict[str, Any]:
         """Returns what ran in a call and whose it is, as `roles.authorship` tells."""
         given = read_tree(inputs, Path(folder), trusted=True, device=self._device)
@@ -169,10 +182,29 @@ class Operations(TimedOperations):
         with torch.no_grad():
             return authorship(self._module, model, call, calls, self._source)
 
+    def restart(self) -> None:
+        """Puts back the weights and buffers that calls change."""
+        if self._restarts:
+            self._load()
+
+    def _load(self) -> None:
+        with torch.no_grad():
+            named = {mine: self._state[theirs] for mine, theirs in self._names.items()}
+            self._ready_model().load_state_dict(named, strict=True)
+
     def _ready_model(self) -> nn.Module:
         if self._model is None:
             raise Refusal("contract", "the model has not been constructed")
         return self._model
+
+    def _current_state(self) -> dict[str, torch.Tensor]:
+        """Returns the state_dict under the reference's names."""
+        return {self._names.get(k, k): v for k, v in self._ready_model().state_dict().items()}
+
+    def _named_alike(self, gradients: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """Returns gradients under the reference's names."""
+        names = {f"gradient {mine}": f"gradient {theirs}" for mine, theirs in self._names.items()}
+        return {names.get(k, k): v for k, v in gradients.items()}
 
     def _assert_mode(self, when: str) -> None:
         for name, part in self._ready_model().named_modules():

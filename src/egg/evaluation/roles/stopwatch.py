@@ -18,8 +18,6 @@ HAND_OVER_S = 0.0025
 """Pause before a block, in which the other worker's OpenMP threads stop to spin."""
 DISCARDED_CALLS = 3
 """Calls before a block that are not counted: one for slow calls, none for calls so long that no start matters."""
-KEPT_CALLS = 3
-"""Outputs that are held to the end, to see whether a later call changes them."""
 _SLOW_CALL_S = 0.02
 _LONG_CALL_S = 0.1
 _STABLE_CALLS = 5

@@ -78,10 +78,13 @@ class JudgesTimedCalls(TimedOperations):
     def _mismatch(self, given: Any, wanted: Any) -> str | None:
         if (fault := structure_mismatch(given, wanted)) is not None:
             return fault.message
-        errors = self._reference_itself().relative_error
+        reference = self._reference_itself()
+        relative, absolute = reference.relative_error, reference.absolute_error
         for (leaf, mine), (_, theirs) in zip(walk(given, "output"), walk(wanted, "output"), strict=True):
+            if leaf in reference.choosing:
+                continue  # ties are judged where the values are at hand that were chosen from
             if isinstance(mine, torch.Tensor):
-                message = sample_mismatch(mine, theirs, errors.get(leaf, 0.0))
+                message = sample_mismatch(mine, theirs, relative.get(leaf, 0.0), absolute.get(leaf, 0.0))
             else:
                 message = None if mine == theirs else f"{mine!r}; expected {theirs!r}"
             if message:
@@ -89,8 +92,7 @@ class JudgesTimedCalls(TimedOperations):
         return None
 
     def _miss(self, draw: Draw, leaf: str, value: Any, expected: Expected) -> str | None:
-        sources = [v for v in draw.before().values() if isinstance(v, torch.Tensor)]
-        outcome = measure(leaf, value, expected, sources)
+        outcome = measure(leaf, value, expected)
         if isinstance(outcome, Measured) and tolerance.asks_again(outcome.excess, outcome.elements):
             outcome = measure(leaf, value, self._reference_itself().reconsidered(draw, leaf, expected))
         if isinstance(outcome, Measured):

@@ -50,7 +50,7 @@ class Ladder:
             seeds = [self._entropy() for _ in range(PLANS["search"].pool)]
             for worker in (rung.desk, eager.desk):
                 worker.ask("pool", folder=str(folder), workload=workload.name, seeds=seeds,
-                           limit_bytes=self._crew.limits.pool_on(self._crew.target))  # fmt: skip
+                           limit_bytes=self._crew.limits.pool_on(self._crew.config.target))  # fmt: skip
             rung.desk.worker.ask("warm_up", limit_s, limit_s=0.0, min_calls=1, min_s=0.0)
             setup_s += rung.desk.worker.last_ask_s
             timed[workload.name] = self._interleaved(eager, rung, name)
@@ -73,7 +73,7 @@ class Ladder:
         )
         theirs = TimedLeg("eager", eager.desk.ask, lambda: eager.desk.worker.last_ask_s)
         limits = self._crew.limits
-        hold = limits.hold_on(self._crew.target)
+        hold = limits.hold_on(self._crew.config.target)
         timer = Timer(PLANS["search"].pace, "own", Random(self._entropy()), lambda: _LEFT_S, hold)
         with quiet_host(self._lock_path):
             return time_legs(mine, theirs, timer)

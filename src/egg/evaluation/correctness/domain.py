@@ -1,0 +1,76 @@
+"""What an input may be: seen in the values of the task's own draw, and kept by every other draw."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from egg.evaluation.tensors import span
+
+_MANY_ZEROS = 0.05
+"""Share of exact zeros above which they are taken for structure: a triangle, a mask that was multiplied in."""
+
+
+@dataclass(frozen=True)
+class Domain:
+    """What every draw of one floating input keeps."""
+
+    non_negative: bool
+    non_zero: torch.Tensor | None
+    """True where values may be other than zero; None where all may."""
+    ordered: bool
+    """True where each row rises."""
+    only_scaled: bool
+    """True where the values hang together (a symmetric matrix, memory that overlaps, a scalar): only a common factor
+    leaves them what they are."""
+
+    symmetric: bool
+
+    def fitted(self, values: torch.Tensor) -> torch.Tensor:
+        """Returns `values` made to fit."""
+        if self.non_negative:
+            values = values.abs()
+        if self.ordered:
+            values = values.sort(-1).values
+        return values if self.non_zero is None else torch.where(self.non_zero, values, 0.0)
+
+
+def domain_of(tensor: torch.Tensor) -> Domain | None:
+    """Returns the domain of an input; None for one that stays as it is.
+
+    Integers, booleans, masks of zeros and ones, probabilities and what is not finite stay. Complex tensors stay too.
+    """
+    if not tensor.is_floating_point() or tensor.numel() == 0 or not bool(torch.isfinite(tensor).all()):
+        return None
+    zero = tensor == 0
+    if tensor.numel() > 1 and bool((zero | (tensor == 1)).all()) and bool(zero.any()):
+        return None
+    non_negative = bool((tensor >= 0).all())
+    if tensor.dim() > 0 and tensor.shape[-1] > 1 and non_negative:
+        sums = tensor.double().sum(-1)
+        if bool(((sums - 1).abs() < 1e-2).all()):
+            return None
+    overlaps = span(list(tensor.shape), list(tensor.stride())) < tensor.numel()
+    symmetric = _symmetric(tensor)
+    structured = float(zero.double().mean()) > _MANY_ZEROS
+    return Domain(
+        non_negative=non_negative,
+        non_zero=~zero if structured else None,
+        ordered=_rises(tensor),
+        only_scaled=overlaps or tensor.dim() == 0 or symmetric,
+        symmetric=symmetric,
+    )
+
+
+def _rises(tensor: torch.Tensor) -> bool:
+    return tensor.dim() > 0 and tensor.shape[-1] > 2 and bool((tensor.diff(dim=-1) >= 0).all()) and not _flat(tensor)
+
+
+def _flat(tensor: torch.Tensor) -> bool:
+    return bool((tensor == tensor.flatten()[0]).all())
+
+
+def _symmetric(tensor: torch.Tensor) -> bool:
+    square = tensor.dim() >= 2 and tensor.shape[-1] == tensor.shape[-2] and tensor.shape[-1] > 1
+    return square and not _flat(tensor) and bool(torch.equal(tensor, tensor.mT))

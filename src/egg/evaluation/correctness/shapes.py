@@ -1,0 +1,94 @@
+"""Other shapes of the same inputs: sizes that are equal are taken for one size, and change together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from egg.evaluation.calls import Call
+from egg.evaluation.correctness.domain import domain_of
+from egg.evaluation.tensors import map_tensors, walk
+
+Accepts = Callable[[Call], bool]
+_PAST = 2**31
+
+
+def reshaped(first: Call, second: Call, shape: str, accepts: Accepts) -> Call | None:
+    """Returns inputs of other sizes that the reference accepts, or None; `second` is another draw, for more rows."""
+    batch = _batch(first)
+    if batch is None:
+        return None
+    match shape:
+        case "batch 1":
+            return _accepted(_resized(first, second, {batch: 1}, batch_only=True), accepts) if batch > 1 else None
+        case "batch + 1":
+            return _accepted(_resized(first, second, {batch: batch + 1}, batch_only=True), accepts)
+        case "empty":
+            return _accepted(_resized(first, second, {batch: 0}, batch_only=True), accepts)
+        case "large":
+            return _large(first, second, batch, accepts)
+        case _:
+            return _odd(first, second, accepts)
+
+
+def _large(first: Call, second: Call, batch: int, accepts: Accepts) -> Call | None:
+    largest = max(_tensors(first), key=lambda t: t.numel())
+    rows = _PAST // (largest.numel() // max(batch, 1)) + 1
+    return _accepted(_resized(first, second, {batch: rows}, batch_only=True), accepts)
+
+
+def _odd(first: Call, second: Call, accepts: Accepts) -> Call | None:
+    """Returns inputs with as many sizes as the reference allows at the prime below each."""
+    sizes = {n for t in _tensors(first) for n in t.shape[1:] if n > 2}
+    primes = {n: p for n in sizes if (p := _prime_below(n)) != n}
+    if not primes:
+        return None
+    everything = _accepted(_resized(first, second, primes), accepts)
+    if everything is not None or len(primes) < 2:
+        return everything
+    taken = {n: p for n, p in primes.items() if _accepted(_resized(first, second, {n: p}), accepts) is not None}
+    if not taken:
+        return None
+    together = _accepted(_resized(first, second, taken), accepts)
+    return together if together is not None else _resized(first, second, dict([next(iter(taken.items()))]))
+
+
+def _accepted(call: Call, accepts: Accepts) -> Call | None:
+    return call if accepts(call) else None
+
+
+def _batch(call: Call) -> int | None:
+    sizes = [t.shape[0] for t in _tensors(call) if t.dim() > 0]
+    return sizes[0] if sizes and sizes[0] > 0 else None
+
+
+def _tensors(call: Call) -> list[torch.Tensor]:
+    return [v for _, v in walk(list(call), "call") if isinstance(v, torch.Tensor)]
+
+
+def _resized(first: Call, second: Call, sizes: dict[int, int], batch_only: bool = False) -> Call:
+    """Returns the inputs with each size that is a key at its value; more rows come from `second`, then repeat."""
+    more = iter(_tensors(second))
+
+    def change(tensor: torch.Tensor) -> torch.Tensor:
+        other = next(more)
+        for dim in range(min(tensor.dim(), 1) if batch_only else tensor.dim()):
+            if (wanted := sizes.get(tensor.shape[dim])) is None:
+                continue
+            if dim == tensor.dim() - 1 and dim > 0 and tensor.is_floating_point() and domain_of(tensor) is None:
+                continue  # a mask or probabilities, whose rows hang together
+            have = tensor.shape[dim]
+            pieces = [tensor, other] if other.shape == tensor.shape and wanted > have else [tensor]
+            rows = torch.cat(pieces, dim)
+            tensor = rows.index_select(dim, torch.arange(wanted, device=rows.device) % rows.shape[dim])
+            other = tensor
+        return tensor
+
+    return map_tensors(first, change)
+
+
+def _prime_below(n: int) -> int:
+    while n > 2 and any(n % k == 0 for k in range(2, int(n**0.5) + 1)):
+        n -= 1
+    return n
