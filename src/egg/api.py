@@ -105,20 +105,22 @@ def verify(
     policy: Policy = "strict",
     tier: Tier = "attest",
     ladder: Sequence[str] | None = None,
+    trusted: bool = False,
     verifier: Verifier | None = None,
 ) -> Verification:
     """Returns the verdict about a candidate: whether it computes what the task computes, and how fast.
 
     `candidate` is a path, the text of a file, or a class whose file can be read; `task` is what `egg optimize` takes
     (`inputs` names the maker of a class's inputs), or a live module with its arguments. A candidate that fails is a
-    verdict; `explain()` says why. `verifier` keeps workers between calls. Raises UsageError and TaskError for what
-    can't be verified as it is given, SandboxError where the house fails.
+    verdict; `explain()` says why. `trusted` goes on where the machine can't isolate it, and the verdict says so.
+    `verifier` keeps workers between calls. Raises UsageError and TaskError for what can't be verified as it is given,
+    SandboxError where the house fails.
     """
     from egg.candidates.read import candidate_of
     from egg.verification import Asked, Verifier, check_ladder
 
     request.check_policy(policy)
-    asked = Asked(policy, tier, check_ladder(ladder))
+    asked = Asked(policy, tier, check_ladder(ladder), trusted)
     submission = _submission(candidate, entry)
     found = _reference(task, inputs)
     checked = candidate_of(submission, found)

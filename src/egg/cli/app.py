@@ -36,6 +36,10 @@ Entry = Annotated[str, Parameter(help="Name of the candidate's class.")]
 TierName = Annotated[
     Literal["search", "attest"], Parameter(help="attest: what can be published; search: a quick estimate.")
 ]
+Trusted = Annotated[
+    bool,
+    Parameter(negative="", help="You trust this code: go on where the machine can't isolate it; the result says so."),
+]
 Ladder = Annotated[
     tuple[str, ...] | None,
     Parameter(
@@ -123,13 +127,14 @@ def verify(
     policy: Precision = "strict",
     tier: TierName = "attest",
     ladder: Ladder = None,
+    trusted: Trusted = False,
     out: Annotated[Path | None, Parameter(help="File for the JSON document.")] = None,
     as_json: Json = False,
 ) -> int:
     """Prove that a kernel of your own computes what the task computes, and measure it."""
     from egg.cli.verify import Command, verify
 
-    return verify(Command(candidate, task, inputs, entry, policy, tier, ladder, out, as_json))
+    return verify(Command(candidate, task, inputs, entry, policy, tier, ladder, trusted, out, as_json))
 
 
 @app.command
@@ -144,12 +149,13 @@ def bench(
     policy: Precision = "strict",
     tier: TierName = "attest",
     ladder: Ladder = None,
+    trusted: Trusted = False,
     as_json: Json = False,
 ) -> int:
     """Time kernels of your own side by side. One that is found wrong is not timed."""
     from egg.cli.bench import Command, bench
 
-    return bench(Command(candidates, task, inputs, entry, settings, policy, tier, ladder, as_json))
+    return bench(Command(candidates, task, inputs, entry, settings, policy, tier, ladder, trusted, as_json))
 
 
 @app.command

@@ -34,6 +34,7 @@ class Command:
     policy: Policy
     tier: Tier
     ladder: tuple[str, ...] | None
+    trusted: bool
     as_json: bool
 
 
@@ -43,7 +44,7 @@ def bench(command: Command) -> int:
         raise UsageError("name at least one candidate: a Python file that defines ModelNew")
     request.check_policy(command.policy)
     settings = parse_settings(command.settings)
-    asked = Asked(command.policy, command.tier, check_ladder(command.ladder))
+    asked = Asked(command.policy, command.tier, check_ladder(command.ladder), command.trusted)
     submissions = [read_file(path, command.entry) for path in command.candidates]
     task = compose.find_task(command.task, command.inputs)
     candidates = [candidate_of(submission, task, settings) for submission in submissions]

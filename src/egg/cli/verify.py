@@ -32,6 +32,7 @@ class Command:
     policy: Policy
     tier: Tier
     ladder: tuple[str, ...] | None
+    trusted: bool
     out: Path | None
     as_json: bool
 
@@ -45,7 +46,8 @@ def verify(command: Command) -> int:
     task = compose.find_task(command.task, command.inputs)
     candidate = candidate_of(submission, task)
     with Verifier() as verifier:
-        found = verifier.verify(task, candidate, submission.name, Asked(command.policy, command.tier, ladder))
+        asked = Asked(command.policy, command.tier, ladder, command.trusted)
+        found = verifier.verify(task, candidate, submission.name, asked)
     document = compose.as_json(verification_data(found))
     if command.out is not None:
         command.out.write_text(document, encoding="utf-8")

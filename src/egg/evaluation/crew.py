@@ -97,7 +97,8 @@ class Crew:
         if unmet := worker.isolation.unmet(required):
             raise SandboxError(
                 f"a figure to publish needs isolation of {', '.join(unmet)}, which no layer gives here: "
-                f"{'; '.join(worker.isolation.missing)}. Leave them out of `required_isolation` to do without knowingly"
+                f"{'; '.join(worker.isolation.missing)}. "
+                "If you trust the code, pass --trusted or leave them out of `required_isolation`"
             )
         return CandidateDesk(worker, self.limits, left_s)
 

@@ -338,10 +338,21 @@ class LocalWorkplace:
             socket.send_fds(self._control, [json.dumps(request).encode()], fds)
             reply = self._control.recv(65536)
         except OSError as error:
+            self._give_up()
             raise SandboxError(f"the process that keeps workers is gone: {error}") from error
         if not reply:
+            self._give_up()
             raise SandboxError("the process that keeps workers is gone")
         return json.loads(reply)
+
+    def _give_up(self) -> None:
+        """Ends a nursery that did not answer, and its workers with it: a late answer would be taken for the next."""
+        if self._control is not None:
+            self._control.close()
+            self._control = None
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
 
 
 def _signal_name(number: int) -> str:
