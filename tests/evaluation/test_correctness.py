@@ -62,7 +62,8 @@ def test_zeros_fail_where_every_value_is_tiny(make_task: MakeTask, judge: Judge)
     seen = judge(task, model("return torch.zeros_like(x)"))
     assert seen.status is Status.WRONG_VALUE
     assert "rms of gold" in (seen.failure.message if seen.failure else "")
-    assert judge(task, model("e = x.exp()\nreturn e / e.sum(-1, keepdim=True)")).status is Status.PASSED
+    honest = "e = (x - x.amax(-1, keepdim=True)).exp()\nreturn e / e.sum(-1, keepdim=True)"
+    assert judge(task, model(honest)).status is Status.PASSED
 
 
 def test_a_changed_input_fails_and_a_change_the_reference_makes_is_required(make_task: MakeTask, judge: Judge) -> None:

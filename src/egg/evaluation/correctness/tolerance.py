@@ -60,6 +60,9 @@ SECOND_OPINION_ELEMENTS = 4096
 """A miss by less than the factor, in a leaf below the size, asks for the reference's error on more draws first; any
 miss does in a leaf of fewer than `SMALL_ELEMENTS`, since one error that is zero by luck makes every factor infinite."""
 
+NEAR_MISS = 3.0
+"""A miss by less asks in a leaf of any size: PyTorch adds up some sums in a wider type, which a candidate need not."""
+
 TRIVIAL_MARGIN = 20.0
 """How far beyond the limit of the check a trivial answer has to be, so that the task is worth scoring."""
 
@@ -133,5 +136,7 @@ def asks_again(excess: float, elements: int, own: bool = True) -> bool:
     if not own:
         return excess > 1
     if elements < SMALL_ELEMENTS:
+        return excess > 1
+    if excess < NEAR_MISS:
         return excess > 1
     return 1 < excess < SECOND_OPINION_WITHIN and elements < SECOND_OPINION_ELEMENTS

@@ -1,0 +1,146 @@
+"""What each kind of trial finds: the wrong fail it, the honest pass it, and what makes no sense is skipped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.evaluation.conftest import MakeTask, model
+
+from egg.evaluation.correctness.trials import ATTEST, SEARCH, TrialKind, plan_for
+from egg.evaluation.roles.candidate import Operations as Candidate
+from egg.evaluation.roles.reference import Operations as Reference
+from egg.evaluation.workers.worker import Refusal
+from egg.schema.task import Task
+
+Try = Callable[..., dict[str, Any]]
+SOFTMAX = "return x.softmax(-1)"
+ROWS = "[torch.randn(16, 300)]"
+LINEAR = "self.l = nn.Linear(96, 48)"
+
+
+@pytest.fixture
+def attempt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Try:
+    """Holds the source of a candidate against a task in one trial, both in this process."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(task: Task, source: str, trial: TrialKind, before: TrialKind | None = None) -> dict[str, Any]:
+        folder = str(tmp_path)
+        reference, candidate = Reference(), Candidate()
+        loaded = reference.do_load(task.model_dump_json(), folder)
+        candidate.do_inspect(source)
+        candidate.do_import(source, "candidate_of_a_trial", {})
+        candidate.do_construct("ModelNew", loaded["init"], folder, loaded["seed"], task.training)
+        verdict: dict[str, Any] = {}
+        for kind in (before or TrialKind("own", state="redrawn"), trial):
+            draw = reference.do_draw(folder, "default", 7, vars(kind), False)
+            if "skipped" in draw:
+                return draw
+            for _ in range(kind.repeats):
+                if "state" in draw:
+                    candidate.do_load_state(draw["state"], folder)
+                candidate.do_call(draw["inputs"], folder, 7, kind.reuse, kind.gradients, kind.state == "continued")
+                verdict = reference.do_judge(folder, candidate.do_send(folder))
+                if "message" in verdict:
+                    return verdict
+        return verdict
+
+    return run
+
+
+def values(name: str) -> TrialKind:
+    return TrialKind(name, values=name)
+
+
+ONLINE = "e = (x - x.amax(-1, keepdim=True)).exp()\nreturn e / e.flip(-1).sum(-1, keepdim=True)"
+WRONG = [
+    # forward, inputs, init, candidate, trial, what the message says
+    (SOFTMAX, ROWS, "pass", "e = x.exp()\nreturn e / e.sum(-1, keepdim=True)", values("outlier"), "not finite"),
+    (SOFTMAX, ROWS, "pass", "return x.nan_to_num(0.0).softmax(-1)", values("nan"), "not finite"),
+    ("return x.relu()", "[torch.randn(8, 40)]", "pass", "return x", values("normal"), "error ratio"),
+    ("return x * 2", ROWS, "pass", "return torch.where(x.abs() < 1e-37, 0.0, x * 2)", values("denormal"),
+     "error ratio"),
+    ("return x * 2", ROWS, "pass", "return torch.as_strided(x, (16, 300), (300, 1)) * 2",
+     TrialKind("offset", layout="offset"), "error ratio"),
+    ("return x * 2", ROWS, "pass", "y = torch.zeros_like(x)\ny[:16] = x[:16] * 2\nreturn y",
+     TrialKind("batch + 1", shape="batch + 1"), "error ratio"),
+    ("return self.l(x)", "[torch.randn(8, 96)]", LINEAR,
+     "k = 95 if bool((x == x.round()).all()) else 96\nreturn x[:, :k] @ self.l.weight[:, :k].t() + self.l.bias",
+     values("integers"), "the exact sum is"),
+    ("return self.l(x).tanh()", "[torch.randn(8, 96)]", LINEAR, "return self.l(x).tanh().detach()",
+     TrialKind("gradients", gradients=True), "autograd finds no way"),
+    ("return self.l(x).tanh()", "[torch.randn(8, 96)]", LINEAR,
+     "y = self.l(x).tanh()\nreturn 0.99 * y + 0.01 * y.detach()", TrialKind("gradients", gradients=True),
+     "gradient args[0]"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("forward", "inputs", "init", "candidate", "trial", "says"), WRONG)
+def test_a_trial_finds_what_it_is_for(
+    forward: str, inputs: str, init: str, candidate: str, trial: TrialKind, says: str, make_task: MakeTask, attempt: Try
+) -> None:
+    task = make_task(forward, inputs, init).updated(differentiable=True)
+    verdict = attempt(task, model(candidate, init), trial)
+    assert says in verdict["message"]
+    assert "message" not in attempt(task, model(forward, init), trial)
+
+
+@pytest.mark.parametrize("trial", [k for k in ATTEST if k.values != "extreme integers"], ids=lambda k: k.name)
+def test_an_honest_kernel_passes_every_trial_that_applies(trial: TrialKind, make_task: MakeTask, attempt: Try) -> None:
+    task = make_task("return self.l(x).softmax(-1)", "[torch.randn(8, 96)]", LINEAR).updated(differentiable=True)
+    honest = "x = x[:, :40] @ self.l.weight[:, :40].t() + x[:, 40:] @ self.l.weight[:, 40:].t() + self.l.bias\n"
+    verdict = attempt(task, model(honest + ONLINE, LINEAR), trial)
+    assert "message" not in verdict, verdict
+    if "skipped" in verdict:
+        assert trial.name in ("second call", "integers", "channels last", "odd sizes"), verdict
+
+
+def test_statistics_are_held_after_a_second_call(make_task: MakeTask, attempt: Try) -> None:
+    init = "self.b = nn.BatchNorm1d(20)"
+    task = make_task("return self.b(x)", "[torch.randn(64, 20)]", init)
+    second, first = TrialKind("second call", state="continued"), TrialKind("own", state="redrawn")
+    assert "message" not in attempt(task, model("return self.b(x)", init), second, first)
+    once = "y = self.b(x)\nself.calls = getattr(self, 'calls', 0) + 1\n"
+    once += "if self.calls == 2:\n    self.b.num_batches_tracked.fill_(1)\nreturn y"
+    assert "num_batches_tracked" in attempt(task, model(once, init), second, first)["message"]
+
+
+def test_what_is_not_deterministic_is_said(make_task: MakeTask, attempt: Try) -> None:
+    noisy = "import random\nreturn x * 2 * (1 + random.SystemRandom().choice([0, 1]) * 1.2e-7)"
+    found = [attempt(make_task("return x * 2", ROWS), model(noisy), TrialKind("repeated", repeats=3)) for _ in range(8)]
+    assert any("not deterministic" in note for verdict in found for note in verdict["notes"])
+    same = attempt(make_task("return x * 2", ROWS), model("return x + x"), TrialKind("repeated", repeats=3))
+    assert same["notes"] == []
+
+
+def test_weights_come_by_name_or_by_a_map_and_never_by_a_guess(make_task: MakeTask, attempt: Try) -> None:
+    task = make_task("return self.c(x)", "[torch.randn(2, 3, 16, 16)]", "self.c = nn.Conv2d(3, 8, 3)")
+    init = "self.w = nn.Parameter(torch.zeros(8, 3, 3, 3))\nself.b = nn.Parameter(torch.zeros(8))"
+    mapped = "STATE_NAMES = {'w': 'c.weight', 'b': 'c.bias'}"
+    own = TrialKind("own")
+    assert "message" not in attempt(task, model("return F.conv2d(x, self.w, self.b)", init, mapped), own)
+    with pytest.raises(Refusal, match=r"shapes suggest STATE_NAMES = \{'b': 'c.bias', 'w': 'c.weight'\}"):
+        attempt(task, model("return F.conv2d(x, self.w, self.b)", init), own)
+    square = make_task("return self.l(x)", "[torch.randn(4, 16)]", "self.l = nn.Linear(16, 16, bias=False)")
+    two = "self.p = nn.Parameter(torch.zeros(16, 16))\nself.q = nn.Parameter(torch.zeros(16, 16))"
+    with pytest.raises(Refusal, match=r"ambiguous mapping: p or q may be l\.weight"):
+        attempt(square, model("return x @ self.p.t()", two), own)
+
+
+def test_inputs_that_are_always_the_same_are_drawn_anew(make_task: MakeTask, attempt: Try) -> None:
+    task = make_task("return x * y", "[torch.ones(4, 4), torch.ones(4, 4)]")
+    assert "error ratio" in attempt(task, model("return torch.ones_like(x)"), values("normal"))["message"]
+
+
+def test_a_length_that_is_timed_is_checked(make_task: MakeTask, attempt: Try) -> None:
+    task = make_task("return x.cumsum(1)", "[torch.randn(2, 8192)]")
+    short = "y = x.cumsum(1)\ny[:, 1024:] = 0\nreturn y"
+    assert "[0, " in attempt(task, model(short), TrialKind("own"))["message"]
+
+
+def test_a_policy_of_a_suite_knows_its_own_draws_alone() -> None:
+    assert {kind.values for kind in plan_for(ATTEST, "kernelbench")} == {"own"}
+    assert plan_for(SEARCH, "strict") == SEARCH
+    assert sum(kind.own and kind.state != "continued" for kind in ATTEST) >= 5
