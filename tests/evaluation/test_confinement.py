@@ -73,7 +73,7 @@ def test_every_layer_is_active_or_missing_with_a_reason(inmate: Worker) -> None:
         "import os; os.listdir('{root}')",
         "open('{root}/other/secret').read()",
         "import os; os.listdir('{root}/workers')",
-        "import os; os.listdir(os.path.expanduser('~{user}'))",
+        "import os; os.listdir('{home}')",
         "open('/etc/shadow').read()",
         "open('{tests}/test_confinement.py').read()",
         "open('/usr/lib/egg', 'w')",
@@ -89,8 +89,8 @@ def test_every_layer_is_active_or_missing_with_a_reason(inmate: Worker) -> None:
 )
 def test_files_out_of_reach_are_denied(inmate: Worker, code: str) -> None:
     needs(inmate, "file allow-list")
-    root, user = inmate.folder.parent.parent, Path.home().name
-    ready = code.format(root=root, user=user, tests=Path(__file__).parent, package=Path(egg.__file__).parent)
+    root, home = inmate.folder.parent.parent, Path.home()
+    ready = code.format(root=root, home=home, tests=Path(__file__).parent, package=Path(egg.__file__).parent)
     assert attempt(inmate, ready) == "PermissionError"
 
 

@@ -63,11 +63,12 @@ def test_the_final_tier_uses_new_interpreters_and_more_trials(
     assert seen.environment["start_method"] == "new interpreter"
     assert len(seen.trials) > 3 * len(PLANS["search"].trials)
     timing = seen.timings[0]
-    assert (timing.method, timing.chained) == ("caller", True)
+    assert timing.method in ("caller", "host, held to caller")  # as the machine is quiet or not
+    assert timing.chained
     assert timing.blocks >= 10
     assert timing.checked_calls >= PLANS["attest"].proof_calls
     assert seen.basis is not None
-    assert seen.basis.timing_method == "caller"
+    assert seen.basis.timing_method == timing.method
     assert (seen.basis.noise_floor_pct or 0) > 0
 
 
