@@ -3,7 +3,7 @@
 # /// fixture
 # task = "relu_positive"
 # expect = ["WRONG_VALUE"]
-# waits_for = "correctness: draws of mixed sign"
+# tier = "attest"
 # ///
 from torch import nn
 

@@ -26,7 +26,7 @@ def worker_environment(inherited: Mapping[str, str], folder: Path, builds: Path,
     kept = {name: inherited[name] for name in _KEPT if name in inherited}
     tools = str(Path(sys.executable).parent)  # ninja is installed beside the interpreter
     return {
-        "LC_CTYPE": "C.UTF-8",  # what Python itself sets in a new interpreter, and not in a fork, where no locale is set
+        "LC_CTYPE": "C.UTF-8",  # set by Python itself in a new interpreter without a locale, and not in a fork
         **kept,
         "PATH": os.pathsep.join((tools, inherited.get("PATH", os.defpath))),
         "HOME": str(folder / "home"),
