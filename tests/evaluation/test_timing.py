@@ -134,6 +134,31 @@ def test_on_the_callers_clock_a_worker_can_say_what_it_likes() -> None:
     assert found.comparison.ratio == pytest.approx(1.0)
 
 
+class CoarseLeg(FakeLeg):
+    """A worker whose calls are short beside what surrounds them, which varies from block to block."""
+
+    def ask(self, op: str, **fields: Any) -> Message:
+        self.around_ns = Random(f"{self.name}{len(self.ops)}").randrange(800_000)
+        return super().ask(op, **fields)
+
+
+def test_short_calls_keep_the_workers_figures_where_the_callers_clock_holds_them() -> None:
+    found = timed(CoarseLeg("candidate", 1_000_000, 1_000_000), CoarseLeg("reference", 2_000_000, 2_000_000), "caller")
+    assert found.method == "host, held to caller"
+    assert found.comparison.ratio == pytest.approx(2.0)
+
+
+def test_short_calls_can_not_be_told_faster_than_the_callers_clock_allows() -> None:
+    with pytest.raises(ImpossibleTimes, match="hidden work"):
+        timed(CoarseLeg("candidate", 100_000, 1_000_000), CoarseLeg("reference", 1_000_000, 1_000_000), "caller")
+
+
+def test_a_gain_that_the_callers_clock_does_not_see_is_not_claimed() -> None:
+    found = timed(CoarseLeg("candidate", 950_000, 1_000_000), CoarseLeg("reference", 1_000_000, 1_000_000), "caller")
+    assert found.comparison.low > 1
+    assert "does not confirm" in found.no_claim
+
+
 def test_what_surrounds_a_call_is_measured_in_the_trusted_leg_and_taken_off_both() -> None:
     found = timed(honest("candidate", 500_000), honest(), "caller").comparison
     assert found.ratio == pytest.approx(2.0)
