@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from os import getuid
 from pathlib import Path
-from random import Random
 from typing import TypeVar
 
 from egg.errors import SandboxError, TaskError
@@ -27,7 +26,7 @@ from egg.evaluation.setting import Entropy, Setting
 from egg.evaluation.tiers import PLANS, Limits, TierPlan, with_draws
 from egg.evaluation.timing.floor import BelowFloor, judge
 from egg.evaluation.timing.ladder import Ladder
-from egg.evaluation.timing.legs import Timer, Undisturbed, quiet_host
+from egg.evaluation.timing.legs import Undisturbed, quiet_host
 from egg.evaluation.timing.noise import timed_against_itself
 from egg.evaluation.workers.environment import KEPT_HEAP_BYTES, SPIN_COUNT
 from egg.evaluation.workers.local import LocalWorkplace
@@ -247,7 +246,7 @@ class LocalEvaluator:
             examination.run()
             self._note_floor(examination)
             if tier == "attest" and self._noise_floor_pct is None:
-                self._noise_floor_pct = self._against_itself(reference, folder, plan, left_s)
+                self._noise_floor_pct = self._against_itself(reference, setting)
         except CandidateFailed as fault:
             failed = fault
             if not desk.worker.alive:  # a build may be half written, with its lock taken
@@ -267,20 +266,16 @@ class LocalEvaluator:
             hashes={"task": self._task.content_hash, "harness": harness_hash()},
         )
 
-    def _against_itself(self, reference: Engaged, folder: Path, plan: TierPlan, left_s: Callable[[], float]) -> float:
+    def _against_itself(self, reference: Engaged, setting: Setting) -> float:
         """Returns the noise floor of the attest tier in percent, which one more worker with the reference shows."""
-        limits, target = self._house.limits, self._config.target
-        random = Random(self._house.entropy())
-        conditions = self._gpu or Undisturbed()
-        timer = Timer(plan.pace, plan.method, random, left_s, limits.hold_on(target), conditions)
-        twin = self._crew.engage_reference(plan.fresh, self._twin)
+        twin = self._crew.engage_reference(setting.plan.fresh, self._twin)
+        limit, folder = setting.limits.pool_on(setting.target), str(setting.folder)
 
         def pool(engaged: Engaged, workload: str, seeds: list[int]) -> None:
-            limit = limits.pool_on(target)
-            engaged.desk.ask("pool", folder=str(folder), workload=workload, seeds=seeds, limit_bytes=limit)
+            engaged.desk.ask("pool", folder=folder, workload=workload, seeds=seeds, limit_bytes=limit)
 
         with quiet_host(self._lock_path):
-            return timed_against_itself(self._task, twin, reference, timer, pool)
+            return timed_against_itself(self._task, twin, reference, setting.timer(), pool)
 
     def _note_floor(self, examination: Examination) -> None:
         """Notes a time that looks too short. Raises CandidateFailed for one that the device's limits do not allow."""

@@ -11,7 +11,7 @@ from egg.evaluation.crew import Engaged
 from egg.evaluation.desk import CandidateDesk, CandidateFailed
 from egg.evaluation.setting import Notes, Setting
 from egg.evaluation.timing.figures import ImpossibleTimes, Timed
-from egg.evaluation.timing.legs import TimedLeg, Timer, quiet_host, time_legs
+from egg.evaluation.timing.legs import TimedLeg, quiet_host, time_legs
 from egg.evaluation.timing.proof import DrawnProof, NotReal
 from egg.schema.candidate import Candidate
 from egg.schema.evaluation import Failure, KernelShare, Status, Timing
@@ -90,17 +90,13 @@ class Examination:
             limit_bytes=setting.limits.pool_on(setting.target),
         )
         desk.ask("transfer", "pool", folder=self._folder, **pool)
-        mine = TimedLeg("candidate", lambda op, **f: desk.ask("time", op, **f), lambda: desk.worker.last_ask_s)
+        mine = TimedLeg("candidate", self._ask_timed, lambda: desk.worker.last_ask_s)
         theirs = TimedLeg("reference", reference.ask, lambda: reference.worker.last_ask_s)
-        timer = Timer(
-            setting.plan.pace, setting.plan.method, Random(setting.entropy()), setting.left_s,
-            setting.limits.hold_on(setting.target), setting.conditions,
-        )  # fmt: skip
         proof = self._proof()
         with quiet_host(setting.lock_path) as lock:
             self.notes.environment["timing_lock"] = lock
             try:
-                timed = time_legs(mine, theirs, timer, proof)
+                timed = time_legs(mine, theirs, setting.timer(), proof)
             except (ImpossibleTimes, NotReal) as error:
                 raise CandidateFailed(Status.REJECTED, Failure(phase="time", message=str(error))) from error
         found = _timing(workload, timed, 1e3 * desk.setup_s, proof.calls)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
 
 from egg.evaluation.tiers import Limits, TierPlan
-from egg.evaluation.timing.legs import Conditions, Undisturbed
+from egg.evaluation.timing.legs import Conditions, Timer, Undisturbed
 from egg.schema.evaluation import KernelShare, Timing, Trial
 from egg.schema.task import Policy, Task
 
@@ -49,3 +50,8 @@ class Setting:
     conditions: Conditions = field(default_factory=Undisturbed)
     settle: Callable[[], None] = lambda: None
     """Returns once nothing else starts on the device."""
+
+    def timer(self) -> Timer:
+        """Returns how legs are timed, in an order of blocks that nobody can foresee."""
+        hold_bytes = self.limits.hold_on(self.target)
+        return Timer(self.plan.pace, self.plan.method, Random(self.entropy()), self.left_s, hold_bytes, self.conditions)

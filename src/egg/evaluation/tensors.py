@@ -31,6 +31,12 @@ class Unsupported(Exception):
     """A structure holds something that is neither a tensor, a container nor a plain value."""
 
 
+UNREADABLE = (
+    Unsupported, OSError, KeyError, TypeError, ValueError, AttributeError, RuntimeError, OverflowError, MemoryError
+)  # fmt: skip
+"""What `read_tree` may raise for a structure that a candidate sent, which may be forged."""
+
+
 def write_tree(value: Any, folder: Path, prefix: str, trusted: bool = False, device: Backend | None = None) -> Tree:
     """Returns the tree of `value` and writes its tensors to `folder` as `<prefix><number>.bin`.
 

@@ -17,9 +17,8 @@ from egg.evaluation.correctness.inputs import Inapplicable
 from egg.evaluation.correctness.reference import Draw, Expectation, Reference
 from egg.evaluation.correctness.trials import KEPT_CALLS
 from egg.evaluation.devices.backend import Backend
-from egg.evaluation.tensors import Tree, Unsupported, read_tree, walk
+from egg.evaluation.tensors import UNREADABLE, Tree, read_tree, walk
 
-_UNREADABLE = (Unsupported, OSError, KeyError, TypeError, ValueError, AttributeError, RuntimeError)
 _SMALL_ELEMENTS = 1 << 18
 """Below it, waking threads costs more than they save."""
 
@@ -58,7 +57,7 @@ class Judge:
             inputs = {f"input {k}": self._read(v, folder) for k, v in sent["inputs"].items()}
             state = {f"buffer {k}": self._read(v, folder) for k, v in sent["state"].items()}
             gradients = {k: self._read(v, folder) for k, v in sent["gradients"].items()}
-        except _UNREADABLE as error:
+        except UNREADABLE as error:
             return _fault(Mismatch("REJECTED", f"what the candidate sent can't be read: {error}"))
         again = self._held is not None and self._held[0] is draw
         try:
@@ -94,7 +93,7 @@ class Judge:
         for call, (before, tree) in enumerate(zip(record.kept, now, strict=False)):
             try:
                 after = self._fingerprints.of(self._read(tree, folder))
-            except _UNREADABLE:
+            except UNREADABLE:
                 after = {}
             for leaf in before.keys() - reference.output_shares_input:
                 if after.get(leaf) != before[leaf] and "changed" not in answer:

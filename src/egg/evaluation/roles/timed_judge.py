@@ -14,11 +14,7 @@ from egg.evaluation.correctness.samples import sample_mismatch
 from egg.evaluation.roles.inputs import digest as committed_digest
 from egg.evaluation.roles.stopwatch import Stopwatch
 from egg.evaluation.roles.timed import TimedOperations, sampled
-from egg.evaluation.tensors import Tree, Unsupported, map_tensors, own_copy, read_tree, walk
-
-UNREADABLE = (
-    Unsupported, OSError, KeyError, TypeError, ValueError, AttributeError, RuntimeError, OverflowError, MemoryError
-)  # fmt: skip
+from egg.evaluation.tensors import UNREADABLE, Tree, map_tensors, own_copy, read_tree, walk
 
 
 class JudgesTimedCalls(TimedOperations):
