@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
 
+from egg.errors import SandboxError
 from egg.evaluation.evaluator import LocalEvaluator
 from egg.evaluation.tiers import Limits
+from egg.evaluation.workers.local import LocalWorkplace
+from egg.evaluation.workers.workplace import Post
 from egg.schema.evaluation import Status
 
 from .conftest import Judge, MakeTask, candidate_of, model
@@ -182,6 +187,24 @@ def test_a_lost_reference_is_rebuilt_once(make_task: MakeTask, make_evaluator: C
     seen = evaluator.evaluate(candidate_of(model("return x + x")), "search", 60)
     assert seen.status is Status.PASSED
     assert seen.findings == ()
+
+
+def test_a_nursery_that_does_not_answer_is_given_up_and_replaced(tmp_path: Path) -> None:
+    place = LocalWorkplace(threads=1, folder=tmp_path)
+    post = Post("reference", tmp_path / "worker", tmp_path / "builds")
+    try:
+        place.start(post).ready()
+        silent, control = place._process, place._control  # pyright: ignore[reportPrivateUsage]
+        assert silent is not None
+        assert control is not None
+        silent.send_signal(signal.SIGSTOP)
+        control.settimeout(0.2)
+        with pytest.raises(SandboxError, match="is gone"):
+            place.start(post)
+        assert silent.poll() is not None
+        place.start(replace(post, folder=tmp_path / "other")).ready()
+    finally:
+        place.close()
 
 
 def test_a_schedule_replaces_the_literals_of_the_file(

@@ -251,6 +251,10 @@ class LocalWorkplace:
                 },
                 [theirs.fileno(), log_write],
             )
+        except BaseException:
+            ours.close()
+            os.close(log_read)
+            raise
         finally:
             theirs.close()
             os.close(log_write)
