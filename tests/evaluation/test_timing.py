@@ -57,9 +57,9 @@ def test_the_share_of_library_operators_is_measured(make_task: MakeTask, judge: 
 def test_the_final_tier_uses_new_interpreters_and_more_trials(
     make_task: MakeTask, make_evaluator: Callable[..., LocalEvaluator]
 ) -> None:
-    evaluator = make_evaluator(make_task("return x * 2", ROWS))
-    seen = evaluator.evaluate(candidate_of(model("return x + x")), "attest", 120)
-    assert seen.status is Status.PASSED
+    evaluator = make_evaluator(make_task(SLEEP.format(ms=2), ROWS))
+    seen = evaluator.evaluate(candidate_of(model(SLEEP.format(ms=2))), "attest", 120)
+    assert seen.status is Status.PASSED, seen.failure
     assert seen.environment["start_method"] == "new interpreter"
     assert len(seen.trials) > 3 * len(PLANS["search"].trials)
     timing = seen.timings[0]
@@ -149,8 +149,9 @@ def test_short_calls_keep_the_workers_figures_where_the_callers_clock_holds_them
 
 
 def test_short_calls_can_not_be_told_faster_than_the_callers_clock_allows() -> None:
-    with pytest.raises(ImpossibleTimes, match="hidden work"):
-        timed(CoarseLeg("candidate", 100_000, 1_000_000), CoarseLeg("reference", 1_000_000, 1_000_000), "caller")
+    found = timed(CoarseLeg("candidate", 100_000, 1_000_000), CoarseLeg("reference", 1_000_000, 1_000_000), "caller")
+    assert found.method == "caller"
+    assert found.comparison.low < 1 < found.comparison.high
 
 
 def test_a_gain_that_the_callers_clock_does_not_see_is_not_claimed() -> None:
