@@ -181,7 +181,7 @@ def test_a_candidate_that_reaches_for_other_processes_harms_nobody(
 ) -> None:
     evaluator = make_evaluator(make_task(FORWARD, ROWS))
     assert evaluator.evaluate(candidate_of(model(FORWARD)), "search", 60).status is Status.PASSED
-    standing = evaluator._standing_reference().desk.worker  # pyright: ignore[reportPrivateUsage]
+    standing = evaluator._standing.engaged().desk.worker  # pyright: ignore[reportPrivateUsage]
     reach = f"""
 import os, signal
 def reach(pid, *numbers):
@@ -198,7 +198,7 @@ return x * 2
     seen = evaluator.evaluate(candidate_of(model(reach)), "search", 60)
     assert seen.status is Status.PASSED, seen.failure
     assert standing.alive
-    assert evaluator._standing_reference().desk.worker is standing  # pyright: ignore[reportPrivateUsage]
+    assert evaluator._standing.engaged().desk.worker is standing  # pyright: ignore[reportPrivateUsage]
 
 
 def test_the_result_says_which_layers_were_active(make_task: MakeTask, judge: Judge) -> None:

@@ -182,7 +182,7 @@ def test_running_out_of_memory_is_told_apart(
 def test_a_lost_reference_is_rebuilt_once(make_task: MakeTask, make_evaluator: Callable[..., LocalEvaluator]) -> None:
     evaluator = make_evaluator(make_task(FORWARD, ROWS))
     assert evaluator.evaluate(candidate_of(model(FORWARD)), "search", 60).status is Status.PASSED
-    standing = evaluator._standing_reference().desk.worker  # pyright: ignore[reportPrivateUsage]
+    standing = evaluator._standing.engaged().desk.worker  # pyright: ignore[reportPrivateUsage]
     psutil.Process(standing.pid).kill()  # pyright: ignore
     seen = evaluator.evaluate(candidate_of(model("return x + x")), "search", 60)
     assert seen.status is Status.PASSED

@@ -64,7 +64,7 @@ class Crew:
 
         Raises SandboxError, TaskError or ReferenceLost.
         """
-        desk = ReferenceDesk(called or self.call_reference(fresh), self.limits)
+        desk = ReferenceDesk(called or self.call_reference(fresh), self.limits, self.config.target)
         folder = self.exchange()
         try:
             desk.worker.ready()

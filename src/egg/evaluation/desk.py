@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from egg.errors import SandboxError, TaskError
 from egg.evaluation.answers import Unfit, check
@@ -79,9 +80,18 @@ class CandidateDesk:
 class ReferenceDesk:
     """Asks a reference worker; every fault is the task's or the house's."""
 
-    def __init__(self, worker: Worker, limits: Limits) -> None:
+    def __init__(self, worker: Worker, limits: Limits, target: str) -> None:
         self.worker = worker
         self._limits = limits
+        self._target = target
+
+    def pool(self, folder: Path, workload: str, seeds: list[int]) -> Message:
+        """Returns the inputs of the calls that are timed next, drawn under seeds and written in `folder`.
+
+        Raises what `ask` raises.
+        """
+        limit_bytes = self._limits.pool_on(self._target)
+        return self.ask("pool", folder=str(folder), workload=workload, seeds=seeds, limit_bytes=limit_bytes)
 
     def ask(self, op: str, deadline_s: float | None = None, **fields: object) -> Message:
         """Returns the answer. Raises TaskError, SandboxError or ReferenceLost."""

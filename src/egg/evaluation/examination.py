@@ -28,8 +28,8 @@ class Examination:
     def __init__(self, setting: Setting, reference: Engaged, desk: CandidateDesk, candidate: Candidate) -> None:
         self.notes = Notes()
         self.described = reference.described
-        self._setting = setting
-        self._reference = reference
+        self.setting = setting
+        self.reference = reference
         self._desk = desk
         self._candidate = candidate
         self._folder = str(setting.folder)
@@ -38,15 +38,15 @@ class Examination:
     def run(self) -> None:
         """Runs all phases. Raises CandidateFailed, and for other faults what `ReferenceDesk.ask` raises."""
         self._build()
-        for workload in self._setting.task.workloads:
+        for workload in self.setting.task.workloads:
             self._check(workload)
-        self._setting.settle()
-        for workload in self._setting.task.workloads:
+        self.setting.settle()
+        for workload in self.setting.task.workloads:
             self._time(workload)
 
     def _share_memory(self) -> None:
         """Has tensors stay on the device on their way, where each worker can map the other's memory."""
-        reference, desk = self._reference.desk, self._desk
+        reference, desk = self.reference.desk, self._desk
         there = desk.ask("transfer", "accept", **reference.ask("offer")).get("mapped") is True
         back = (
             reference.ask("accept", handle=str(desk.ask("transfer", "offer").get("handle", ""))).get("mapped") is True
@@ -57,11 +57,11 @@ class Examination:
         self.notes.environment["tensors_travel"] = "within the device" if on else "as files"
 
     def _build(self) -> None:
-        if self._setting.target != "cpu":
+        if self.setting.target != "cpu":
             self._share_memory()
-        candidate, task = self._candidate, self._setting.task
+        candidate, task = self._candidate, self.setting.task
         # The constructor's arguments lie in the reference's folder, which a candidate does not reach.
-        shutil.copytree(self._reference.folder, self._setting.folder, dirs_exist_ok=True)
+        shutil.copytree(self.reference.folder, self.setting.folder, dirs_exist_ok=True)
         seen = self._desk.ask("import", "inspect", source=candidate.source)["sightings"]
         self._closer = bool(seen)
         for sighting in seen:
@@ -71,24 +71,18 @@ class Examination:
         )
         self._desk.ask(
             "construct", "construct",
-            entry=candidate.entry, init=self._reference.init, folder=self._folder,
-            seed=self._reference.seed, training=task.training,
+            entry=candidate.entry, init=self.reference.init, folder=self._folder,
+            seed=self.reference.seed, training=task.training,
         )  # fmt: skip
 
     def _check(self, workload: Workload) -> None:
-        checks = Checks(self._setting, self._reference, self._desk, self.notes, self._closer)
+        checks = Checks(self.setting, self.reference, self._desk, self.notes, self._closer)
         checks.run(workload)
 
     def _time(self, workload: Workload) -> None:
-        setting, reference, desk = self._setting, self._reference.desk, self._desk
+        setting, reference, desk = self.setting, self.reference.desk, self._desk
         seeds = [setting.entropy() for _ in range(setting.plan.pool)]
-        pool = reference.ask(
-            "pool",
-            folder=self._folder,
-            workload=workload.name,
-            seeds=seeds,
-            limit_bytes=setting.limits.pool_on(setting.target),
-        )
+        pool = reference.pool(setting.folder, workload.name, seeds)
         desk.ask("transfer", "pool", folder=self._folder, **pool)
         mine = TimedLeg("candidate", self._ask_timed, lambda: desk.worker.last_ask_s)
         theirs = TimedLeg("reference", reference.ask, lambda: reference.worker.last_ask_s)
@@ -110,7 +104,7 @@ class Examination:
 
     def _with_replay(self, timing: Timing) -> Timing:
         """Adds the figures of calls replayed from a graph, which say more of the kernels of a launch-bound call."""
-        told = [desk("replay", calls=_REPLAYED_CALLS).get("ns") for desk in (self._ask_timed, self._reference.desk.ask)]
+        told = [desk("replay", calls=_REPLAYED_CALLS).get("ns") for desk in (self._ask_timed, self.reference.desk.ask)]
         mine, theirs = (ns / 1e6 if type(ns) is int and ns > 0 else None for ns in told)
         return timing.updated(graph_ms=mine, reference_graph_ms=theirs)
 
@@ -118,7 +112,7 @@ class Examination:
         return self._desk.ask("time", op, **fields)
 
     def _proof(self) -> DrawnProof:
-        setting, reference, desk = self._setting, self._reference.desk, self._desk
+        setting, reference, desk = self.setting, self.reference.desk, self._desk
         return DrawnProof(
             lambda op, **f: desk.ask("transfer", op, **f), reference.ask, setting.folder, Random(setting.entropy()),
             setting.plan.proof_calls, setting.plan.proof_whole, _PROOF_ELEMENTS,

@@ -49,8 +49,7 @@ class Ladder:
         for workload in self._crew.task.workloads:
             seeds = [self._entropy() for _ in range(PLANS["search"].pool)]
             for worker in (rung.desk, eager.desk):
-                worker.ask("pool", folder=str(folder), workload=workload.name, seeds=seeds,
-                           limit_bytes=self._crew.limits.pool_on(self._crew.config.target))  # fmt: skip
+                worker.pool(folder, workload.name, seeds)
             rung.desk.worker.ask("warm_up", limit_s, limit_s=0.0, min_calls=1, min_s=0.0)
             setup_s += rung.desk.worker.last_ask_s
             timed[workload.name] = self._interleaved(eager, rung, name)

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
-from egg.evaluation.crew import Engaged
+from egg.evaluation.desk import ReferenceDesk
 from egg.evaluation.timing.interleave import Comparison
 from egg.evaluation.timing.legs import TimedLeg, Timer, time_legs
 from egg.schema.task import Task
 
 
-def timed_against_itself(
-    task: Task, first: Engaged, second: Engaged, timer: Timer, pool: Callable[[Engaged, str, list[int]], None]
-) -> float:
+def timed_against_itself(task: Task, first: ReferenceDesk, second: ReferenceDesk, timer: Timer, folder: Path) -> float:
     """Returns the noise floor in percent over all workloads of a task, from two workers that both run the reference.
 
-    `pool` gives a worker the inputs of a workload, drawn under seeds.
+    Their inputs are written in `folder`.
     """
     found: list[Comparison] = []
-    legs = [TimedLeg(f"reference {i}", e.desk.ask, _last_ask(e)) for i, e in enumerate((first, second), 1)]
+    legs = [TimedLeg(f"reference {i}", desk.ask, _last_ask(desk)) for i, desk in enumerate((first, second), 1)]
     for workload in task.workloads:
         seeds = [timer.random.getrandbits(32) for _ in range(2)]
-        for engaged in (first, second):
-            pool(engaged, workload.name, seeds)
+        for desk in (first, second):
+            desk.pool(folder, workload.name, seeds)
         found.append(time_legs(legs[0], legs[1], timer).comparison)
     return max(floor_pct(comparison) for comparison in found)
 
@@ -32,5 +31,5 @@ def floor_pct(found: Comparison) -> float:
     return 100 * max(found.high - 1, 1 - found.low)
 
 
-def _last_ask(engaged: Engaged) -> Callable[[], float]:
-    return lambda: engaged.desk.worker.last_ask_s
+def _last_ask(desk: ReferenceDesk) -> Callable[[], float]:
+    return lambda: desk.worker.last_ask_s
