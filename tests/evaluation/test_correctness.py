@@ -97,6 +97,7 @@ def test_integers_stay_integers(make_task: MakeTask, judge: Judge) -> None:
 
 
 def test_dropout_sees_the_same_random_state(make_task: MakeTask, judge: Judge) -> None:
+    """BR-53."""
     init = "self.l = nn.Linear(64, 64)\nself.d = nn.Dropout(0.2)"
     task = make_task("return self.d(self.l(x)).softmax(1)", "[torch.randn(16, 64)]", init)
     assert judge(task, model("return self.d(self.l(x)).softmax(1)", init)).status is Status.PASSED

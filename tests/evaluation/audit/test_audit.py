@@ -43,7 +43,7 @@ def audited(tmp_path: Path) -> Callable[[Task], Audit]:
 
 BARRED = [
     # forward, inputs, init, the reason begins with
-    (
+    (  # BR-10
         "y = self.lin(x).max(dim=1, keepdim=True).values\nreturn F.gelu(y - y.mean(dim=1, keepdim=True))",
         "[torch.randn(8, 16)]",
         "self.lin = nn.Linear(16, 16)",
@@ -150,6 +150,7 @@ def test_every_workload_has_to_be_scorable(tmp_path: Path, audited: Callable[[Ta
 def test_nothing_is_scored_with_a_barred_task(
     make_task: MakeTask, make_evaluator: Callable[..., LocalEvaluator], tmp_path: Path, workplace: LocalWorkplace
 ) -> None:
+    """BR-10."""
     task = make_task("return torch.relu(x) * 0", "[torch.randn(8, 16)]")
     zeros = candidate_of(model("return torch.zeros_like(x)"))
     evaluator = make_evaluator(task)

@@ -2,52 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
 import pytest
 from tests.evaluation.conftest import MakeTask, model
+from tests.evaluation.correctness.conftest import Try
 
 from egg.evaluation.correctness.trials import ATTEST, SEARCH, TrialKind, plan_for
-from egg.evaluation.roles.candidate import Operations as Candidate
-from egg.evaluation.roles.reference import Operations as Reference
 from egg.evaluation.workers.worker import Refusal
-from egg.schema.task import Task
 
-Try = Callable[..., dict[str, Any]]
 SOFTMAX = "return x.softmax(-1)"
 ROWS = "[torch.randn(16, 300)]"
 LINEAR = "self.l = nn.Linear(96, 48)"
-
-
-@pytest.fixture
-def attempt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Try:
-    """Holds the source of a candidate against a task in one trial, both in this process."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(task: Task, source: str, trial: TrialKind, before: TrialKind | None = None) -> dict[str, Any]:
-        folder = str(tmp_path)
-        reference, candidate = Reference(), Candidate()
-        loaded = reference.do_load(task.model_dump_json(), folder)
-        candidate.do_inspect(source)
-        candidate.do_import(source, "candidate_of_a_trial", {})
-        candidate.do_construct("ModelNew", loaded["init"], folder, loaded["seed"], task.training)
-        verdict: dict[str, Any] = {}
-        for kind in (before or TrialKind("own", state="redrawn"), trial):
-            draw = reference.do_draw(folder, "default", 7, vars(kind), False)
-            if "skipped" in draw:
-                return draw
-            for _ in range(kind.repeats):
-                if "state" in draw:
-                    candidate.do_load_state(draw["state"], folder)
-                candidate.do_call(draw["inputs"], folder, 7, kind.reuse, kind.gradients, kind.state == "continued")
-                verdict = reference.do_judge(folder, candidate.do_send(folder))
-                if "message" in verdict:
-                    return verdict
-        return verdict
-
-    return run
 
 
 def values(name: str) -> TrialKind:
@@ -116,6 +80,7 @@ def test_what_is_not_deterministic_is_said(make_task: MakeTask, attempt: Try) ->
 
 
 def test_weights_come_by_name_or_by_a_map_and_never_by_a_guess(make_task: MakeTask, attempt: Try) -> None:
+    """BR-08."""
     task = make_task("return self.c(x)", "[torch.randn(2, 3, 16, 16)]", "self.c = nn.Conv2d(3, 8, 3)")
     init = "self.w = nn.Parameter(torch.zeros(8, 3, 3, 3))\nself.b = nn.Parameter(torch.zeros(8))"
     mapped = "STATE_NAMES = {'w': 'c.weight', 'b': 'c.bias'}"
@@ -130,14 +95,9 @@ def test_weights_come_by_name_or_by_a_map_and_never_by_a_guess(make_task: MakeTa
 
 
 def test_inputs_that_are_always_the_same_are_drawn_anew(make_task: MakeTask, attempt: Try) -> None:
+    """BR-14."""
     task = make_task("return x * y", "[torch.ones(4, 4), torch.ones(4, 4)]")
     assert "error ratio" in attempt(task, model("return torch.ones_like(x)"), values("normal"))["message"]
-
-
-def test_a_length_that_is_timed_is_checked(make_task: MakeTask, attempt: Try) -> None:
-    task = make_task("return x.cumsum(1)", "[torch.randn(2, 8192)]")
-    short = "y = x.cumsum(1)\ny[:, 1024:] = 0\nreturn y"
-    assert "[0, " in attempt(task, model(short), TrialKind("own"))["message"]
 
 
 def test_a_policy_of_a_suite_knows_its_own_draws_alone() -> None:
