@@ -13,8 +13,10 @@ from egg.evaluation.tiers import PLANS
 from egg.evaluation.timing.figures import ImpossibleTimes, Method, Timed
 from egg.evaluation.timing.interleave import Pace, block_order, compare, plan_blocks
 from egg.evaluation.timing.legs import TimedLeg, Timer, time_legs
+from egg.evaluation.timing.noise import NoiseFloor, floors_pct
 from egg.evaluation.workers.wire import Message
-from egg.schema.evaluation import Status
+from egg.schema.evaluation import Status, Timing
+from egg.testing.factories import make_timing
 
 from .conftest import Judge, MakeTask, candidate_of, model
 
@@ -158,6 +160,31 @@ def test_a_gain_that_the_callers_clock_does_not_see_is_not_claimed() -> None:
     found = timed(CoarseLeg("candidate", 950_000, 1_000_000), CoarseLeg("reference", 1_000_000, 1_000_000), "caller")
     assert found.comparison.low > 1
     assert "does not confirm" in found.no_claim
+
+
+def timing_of(method: str, no_claim: str = "") -> Timing:
+    return make_timing().updated(method=method, no_claim=no_claim)
+
+
+def test_the_noise_floor_is_that_of_the_clock_of_the_figures() -> None:
+    precise = floors_pct(timed(honest("one"), honest("other"), "caller"))
+    assert precise == {"host": 0.0, "caller": 0.0}
+    coarse = floors_pct(
+        timed(CoarseLeg("one", 1_000_000, 1_000_000), CoarseLeg("other", 1_000_000, 1_000_000), "caller")
+    )
+    assert coarse["host"] == 0.0
+    assert coarse["caller"] > 10
+    floor = NoiseFloor({"default": coarse})
+    assert floor.of([timing_of("host, held to caller")]) == 0.0
+    assert floor.of([timing_of("caller"), timing_of("host")]) == coarse["caller"]
+
+
+def test_figures_without_a_floor_by_their_own_clock_claim_nothing() -> None:
+    floor = NoiseFloor({"default": {"host": 1.0}})
+    assert floor.of([timing_of("caller")]) is None
+    assert "caller clock" in floor.guarded(timing_of("caller")).no_claim
+    assert floor.guarded(timing_of("host, held to caller")).no_claim == ""
+    assert floor.guarded(timing_of("caller", "unstable")).no_claim == "unstable"
 
 
 def test_what_surrounds_a_call_is_measured_in_the_trusted_leg_and_taken_off_both() -> None:

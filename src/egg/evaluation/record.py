@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from egg.evaluation.crew import Crew
@@ -11,9 +12,10 @@ from egg.evaluation.devices.nvml import Gpu, preflight
 from egg.evaluation.examination import Examination
 from egg.evaluation.harness import harness_hash
 from egg.evaluation.tiers import PLANS
+from egg.evaluation.timing.noise import NoiseFloor
 from egg.evaluation.workers.environment import KEPT_HEAP_BYTES, SPIN_COUNT
 from egg.schema.candidate import Candidate
-from egg.schema.evaluation import UNKNOWN, Basis, Evaluation, Failure, Status, Tier
+from egg.schema.evaluation import UNKNOWN, Basis, Evaluation, Failure, Status, Tier, Timing
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class Recorder:
         candidate: Candidate,
         tier: Tier,
         failed: CandidateFailed | None,
-        noise_floor_pct: float | None,
+        noise: NoiseFloor | None,
     ) -> Evaluation:
         """Returns the record of an examination that came to an end, by itself or with a fault of the candidate."""
         notes = examination.notes
@@ -46,7 +48,7 @@ class Recorder:
             skipped=tuple(notes.skipped),
             profile={} if failed else notes.profile,
             kernels=() if failed else notes.kernels,
-            basis=self._basis(examination, desk, noise_floor_pct),
+            basis=self._basis(notes.timings, desk, noise),
             environment={
                 **examination.described,
                 **(preflight(self.gpu) if self.crew.config.target == "cuda" else {}),
@@ -68,12 +70,12 @@ class Recorder:
             wall_s=0.0,
         )
 
-    def _basis(self, examination: Examination, desk: CandidateDesk, noise_floor_pct: float | None) -> Basis:
-        timings, isolation = examination.notes.timings, desk.worker.isolation
+    def _basis(self, timings: Sequence[Timing], desk: CandidateDesk, noise: NoiseFloor | None) -> Basis:
+        isolation = desk.worker.isolation
         return Basis(
             policy=self.crew.config.policy,
-            timing_method=timings[0].method if timings else UNKNOWN,
-            noise_floor_pct=noise_floor_pct,
+            timing_method=" and ".join(dict.fromkeys(t.method for t in timings)) or UNKNOWN,
+            noise_floor_pct=noise.of(timings) if noise is not None else None,
             isolation=isolation.active,
             missing_isolation=isolation.missing,
             hashes={"task": self.crew.task.content_hash, "harness": harness_hash()},

@@ -18,7 +18,7 @@ from egg.evaluation.standing import StandingReference
 from egg.evaluation.tiers import TierPlan
 from egg.evaluation.timing.floor import BelowFloor, judge
 from egg.evaluation.timing.legs import Undisturbed, quiet_host
-from egg.evaluation.timing.noise import timed_against_itself
+from egg.evaluation.timing.noise import NoiseFloor, timed_against_itself
 from egg.evaluation.workers.workplace import Worker
 from egg.schema.analysis import Analysis
 from egg.schema.candidate import Candidate
@@ -34,7 +34,7 @@ class Sittings:
         self._house = house
         self._analyses = {a.workload: a for a in analyses}
         self._gpu = open_gpu(time.sleep) if crew.config.target == "cuda" else None
-        self._noise_floor_pct: float | None = None
+        self._noise: NoiseFloor | None = None
         self.recorder = Recorder(crew, self._gpu)
 
     def examine(self, candidate: Candidate, tier: Tier, plan: TierPlan, left_s: Callable[[], float]) -> Evaluation:
@@ -45,7 +45,7 @@ class Sittings:
         fresh = plan.fresh
         called = self._crew.call_candidate(candidate.id, fresh)
         reference: Engaged | None = None
-        twin = self._crew.call_reference(fresh) if fresh and self._noise_floor_pct is None else None
+        twin = self._crew.call_reference(fresh) if fresh and self._noise is None else None
         try:
             reference = self._crew.engage_reference(fresh) if fresh else self._standing.engaged()
             required = self._house.limits.required_isolation if tier == "attest" else ()
@@ -86,16 +86,18 @@ class Sittings:
             examination.run()
             self._note_floor(examination)
             if twin is not None:
-                self._noise_floor_pct = self._against_itself(examination, twin)
+                self._noise = self._against_itself(examination, twin)
+            if tier == "attest" and self._noise is not None:
+                examination.notes.timings = [self._noise.guarded(t) for t in examination.notes.timings]
         except CandidateFailed as fault:
             failed = fault
             if not desk.worker.alive:  # a build may be half written, with its lock taken
                 self._crew.forget_builds(candidate.id)
-        noise_floor_pct = self._noise_floor_pct if tier == "attest" else None
-        return self.recorder.ended(examination, desk, candidate, tier, failed, noise_floor_pct)
+        noise = self._noise if tier == "attest" else None
+        return self.recorder.ended(examination, desk, candidate, tier, failed, noise)
 
-    def _against_itself(self, examination: Examination, called: Worker) -> float:
-        """Returns the noise floor of the attest tier in percent, which one more worker with the reference shows."""
+    def _against_itself(self, examination: Examination, called: Worker) -> NoiseFloor:
+        """Returns the noise floor of the attest tier, which one more worker with the reference shows."""
         setting = examination.setting
         twin = self._crew.engage_reference(setting.plan.fresh, called)
         with quiet_host(setting.lock_path):

@@ -133,7 +133,7 @@ class Basis(Record):
     `host, held to caller`: the worker's where calls are short, confirmed by the trusted process's clock.
     Figures of different methods are never divided by one another."""
     noise_floor_pct: float | None = None
-    """Half width of the interval of the reference timed against itself; None where that was not measured."""
+    """How far from 1 the reference timed against itself reaches, by the clock of the figures; None where unknown."""
     isolation: tuple[str, ...] = ()
     """Layers that were active around the candidate, by name, strongest last."""
     missing_isolation: tuple[str, ...] = ()

@@ -6,7 +6,7 @@ Pure functions of what the workers said and of the caller's own clock.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from random import Random
 from statistics import median
 from typing import Literal
@@ -62,6 +62,8 @@ class Timed:
     launch_bound: bool = False
     chained: bool = True
     warm: bool = True
+    by_clock: dict[str, Comparison] = field(default_factory=dict[str, Comparison])
+    """The same legs by each clock that was read: `caller`, and `host` or `event`."""
 
     def noted(self, discarded: int, trouble: str, warm: bool, chained: bool) -> Timed:
         """Returns the same with how many pairs were discarded, and no claim where they were too many."""
@@ -99,15 +101,15 @@ def evaluate(pairs: Sequence[tuple[Block, Block]], empty: Sequence[Block], metho
     legs = [[(b.event_ns if with_events else b.host_ns) or () for b in leg] for leg in (first, second)]
     own = compare(legs[0], legs[1], random)
     bound = with_events and 1e6 * own.first.median_ms < LAUNCH_BOUND_NS
-    timed = Timed(own, "event" if with_events else "host", launch_bound=bound)
+    clock = "event" if with_events else "host"
+    timed = Timed(own, clock, launch_bound=bound, by_clock={clock: own})
     if method == "own":
         return timed
     told = _by_caller(first, second, empty, random)
     if told is None:
         return replace(timed, no_claim=TOO_SHORT)
-    if told.comparison.spread <= PRECISE:
-        return told
-    return _held_to(timed, told)
+    chosen = told if told.comparison.spread <= PRECISE else _held_to(timed, told)
+    return replace(chosen, by_clock={clock: own, "caller": told.comparison})
 
 
 def _held_to(timed: Timed, caller: Timed) -> Timed:
