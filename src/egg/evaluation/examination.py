@@ -10,6 +10,7 @@ from egg.evaluation.checks import Checks, emptied
 from egg.evaluation.crew import Engaged
 from egg.evaluation.desk import CandidateDesk, CandidateFailed
 from egg.evaluation.setting import Notes, Setting
+from egg.evaluation.timing.bystander import Restless
 from egg.evaluation.timing.figures import ImpossibleTimes, Timed
 from egg.evaluation.timing.legs import TimedLeg, quiet_host, time_legs
 from egg.evaluation.timing.proof import DrawnProof, NotReal
@@ -84,14 +85,14 @@ class Examination:
         seeds = [setting.entropy() for _ in range(setting.plan.pool)]
         pool = reference.pool(setting.folder, workload.name, seeds)
         desk.ask("transfer", "pool", folder=self._folder, **pool)
-        mine = TimedLeg("candidate", self._ask_timed, lambda: desk.worker.last_ask_s)
+        mine = TimedLeg("candidate", self._ask_timed, lambda: desk.worker.last_ask_s, desk.worker.activity)
         theirs = TimedLeg("reference", reference.ask, lambda: reference.worker.last_ask_s)
         proof = self._proof()
         with quiet_host(setting.lock_path) as lock:
             self.notes.environment["timing_lock"] = lock
             try:
                 timed = time_legs(mine, theirs, setting.timer(), proof)
-            except (ImpossibleTimes, NotReal) as error:
+            except (ImpossibleTimes, NotReal, Restless) as error:
                 raise CandidateFailed(Status.REJECTED, Failure(phase="time", message=str(error))) from error
         found = _timing(workload, timed, 1e3 * desk.setup_s, proof.calls)
         if found.launch_bound:

@@ -4,7 +4,19 @@
 # task = "linear"
 # expect = ["PASSED", "REJECTED"]
 # most_speedup = 1.3
-# variants = ["threads setting"]
+# variants = ["threads setting", "thread", "process", "orphan"]
+#
+# [only.thread]
+# expect = ["REJECTED"]
+# says = "worked while the reference was timed"
+#
+# [only.process]
+# expect = ["REJECTED"]
+# says = "worked while the reference was timed"
+#
+# [only.orphan]
+# expect = ["REJECTED"]
+# says = "worked while the reference was timed"
 # ///
 import os
 import threading
@@ -17,10 +29,24 @@ VARIANT = ""
 BUSY = [time.perf_counter()]
 
 
-def burn(watched):
+def burn():
+    """Works where no call came lately; in another process, which sees none, always."""
     while True:
-        if not watched or time.perf_counter() - BUSY[0] > 0.0005:
-            torch.randn(400, 400) @ torch.randn(400, 400)
+        if time.perf_counter() - BUSY[0] > 0.0005:
+            torch.randn(200, 200) @ torch.randn(200, 200)
+        else:
+            time.sleep(0.0002)
+
+
+def start_to_burn():
+    if VARIANT == "thread":
+        threading.Thread(target=burn, daemon=True).start()
+    elif os.fork() == 0:
+        if VARIANT == "orphan":
+            os.setsid()
+            if os.fork():
+                os._exit(0)
+        burn()
 
 
 class ModelNew(nn.Module):
@@ -35,8 +61,5 @@ class ModelNew(nn.Module):
             torch.set_num_threads(1)
         elif not self.started:
             self.started = True
-            if VARIANT == "thread":
-                threading.Thread(target=burn, args=(True,), daemon=True).start()
-            elif os.fork() == 0:
-                burn(False)
+            start_to_burn()
         return self.linear(x)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -11,8 +11,10 @@ from typing import Protocol
 
 from filelock import FileLock, Timeout
 
+from egg.evaluation.timing.bystander import Bystander
 from egg.evaluation.timing.figures import Block, ImpossibleTimes, Method, Timed, evaluate, read_block
 from egg.evaluation.timing.interleave import Pace, Schedule, block_order, plan_blocks
+from egg.evaluation.workers.activity import Activity
 from egg.evaluation.workers.wire import Message
 
 LOCK_WAIT_S = 120.0
@@ -27,6 +29,8 @@ class TimedLeg:
     name: str
     ask: Callable[..., Message]
     last_ask_s: Callable[[], float]
+    activity: Callable[[], Activity] = Activity
+    """What its processes do with the processor, where they are not trusted to keep still."""
 
 
 class Proof(Protocol):
@@ -95,12 +99,13 @@ def quiet_host(lock_path: Path) -> Generator[str]:
 def time_legs(first: TimedLeg, second: TimedLeg, timer: Timer, proof: Proof | None = None) -> Timed:
     """Returns the comparison of two legs. The second is trusted: what surrounds a call is measured in it.
 
-    Raises ImpossibleTimes, and what `proof` raises.
+    Raises ImpossibleTimes, Restless, and what `proof` raises.
     """
     warmths = [_warm_up(leg, timer.pace) for leg in (first, second)]
     cycles_s = warmths[0].cycle_s, warmths[1].cycle_s
     session = _Session(first, second, timer, cycles_s, warmths[1].output_bytes, proof)
     session.run()
+    session.bystander.judge()
     timed = evaluate(session.pairs, session.empty, timer.method, timer.random)
     return timed.noted(session.discarded, session.trouble, warm=warmths[0].stable, chained=warmths[1].chained)
 
@@ -140,6 +145,7 @@ class _Session:
         self.empty: list[Block] = []
         self.discarded = 0
         self.trouble = ""
+        self.bystander = Bystander(first.activity)
         self._legs = (first, second)
         self._timer = timer
         self._cycles_s = cycles_s
@@ -194,7 +200,8 @@ class _Session:
     def _timed(self, leg: TimedLeg, op: str, calls: int) -> Block:
         leg.ask("hand_over")
         link = self._timer.random.getrandbits(63)
-        answer = leg.ask(op, calls=calls, link=link, hold=True)
+        with self.bystander.watched(leg.last_ask_s) if leg is self._legs[1] else nullcontext():
+            answer = leg.ask(op, calls=calls, link=link, hold=True)
         return read_block(leg.name, answer, calls, link, leg.last_ask_s(), op == "empty_block")
 
     def _refresh(self) -> None:

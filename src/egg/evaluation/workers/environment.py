@@ -46,6 +46,7 @@ def worker_environment(inherited: Mapping[str, str], folder: Path, builds: Path,
         "MKL_NUM_THREADS": str(threads),
         "OPENBLAS_NUM_THREADS": "1",  # numpy starts these threads on import, and a process with threads can't be forked
         "GOMP_SPINCOUNT": str(SPIN_COUNT),
+        "KMP_BLOCKTIME": "1",  # the same in milliseconds for the OpenMP of LLVM and Intel, where a candidate brings it
         "MALLOC_TRIM_THRESHOLD_": str(KEPT_HEAP_BYTES),
         "MALLOC_MMAP_THRESHOLD_": str(KEPT_HEAP_BYTES),
     }

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from egg.errors import SandboxError
 from egg.evaluation.workers import access, processes
+from egg.evaluation.workers.activity import Activity, activity, children
 from egg.evaluation.workers.confinement import Cell
 from egg.evaluation.workers.environment import worker_environment
 from egg.evaluation.workers.isolation import Isolation
@@ -115,6 +116,10 @@ class LocalWorker:
         if not isinstance(result := reply.get("result"), dict):
             raise self._lost("protocol", "an answer came without a result")
         return result
+
+    def activity(self) -> Activity:
+        """Returns what it and everything that it started do with the processor."""
+        return activity([self.pid, *self._nursery.orphans()])
 
     def log(self) -> str:
         """Returns what it printed so far."""
@@ -287,6 +292,12 @@ class LocalWorkplace:
         except SandboxError:  # it was lost, and took its workers along
             return None
         return int(str(status)) if status is not None else None
+
+    def orphans(self) -> list[int]:
+        """Returns the processes that workers left behind, outside of any namespace of theirs."""
+        if self._process is None:
+            return []
+        return sorted(set(children(self._process.pid)) - {worker.pid for worker in self._workers})
 
     def close(self) -> None:
         """Ends every worker and the nursery."""

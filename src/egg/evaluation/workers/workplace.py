@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
+from egg.evaluation.workers.activity import Activity
 from egg.evaluation.workers.isolation import Isolation
 from egg.evaluation.workers.wire import Message
 
@@ -97,6 +98,10 @@ class Worker(Protocol):
     @property
     def last_ask_s(self) -> float:
         """Seconds from request to reply of the last answered request, on the caller's clock."""
+        ...
+
+    def activity(self) -> Activity:
+        """Returns what it and everything that it started do with the processor."""
         ...
 
     def log(self) -> str:
