@@ -236,7 +236,9 @@ class _Forker:
 
     def __enter__(self) -> Self:
         command = [sys.executable, "-m", "egg.audit_process"]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        # As in `worker_environment`: what forks must not start the driver of a GPU.
+        environment = {**os.environ, "PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
         self._told = b""
         self._read(_START_S)  # it says that it is ready
         return self

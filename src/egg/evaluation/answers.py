@@ -85,7 +85,7 @@ def is_tree(value: Any, depth: int = 0) -> bool:
 def _is_tensor(body: Any) -> bool:
     return (
         isinstance(body, dict)
-        and is_text(body.get("file"))
+        and (is_text(body.get("file")) or (is_text(body.get("shared")) and is_count(body.get("bytes"))))
         and is_text(body.get("dtype"))
         and lists(is_count)(body.get("shape"))
         and lists(is_count)(body.get("stride"))

@@ -48,11 +48,9 @@ class Examination:
     def _share_memory(self) -> None:
         """Has tensors stay on the device on their way, where each worker can map the other's memory."""
         reference, desk = self.reference.desk, self._desk
-        there = desk.ask("transfer", "accept", **reference.ask("offer")).get("mapped") is True
-        back = (
-            reference.ask("accept", handle=str(desk.ask("transfer", "offer").get("handle", ""))).get("mapped") is True
-        )
-        on = there and back
+        there = desk.ask("transfer", "accept", offered=reference.ask("offer").get("offered"))
+        back = reference.ask("accept", offered=desk.ask("transfer", "offer").get("offered"))
+        on = there.get("mapped") is back.get("mapped") is True
         reference.ask("share", on=on)
         desk.ask("transfer", "share", on=on)
         self.notes.environment["tensors_travel"] = "within the device" if on else "as files"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from collections.abc import Callable, Sequence
@@ -33,7 +34,8 @@ class Sittings:
         self._standing = standing
         self._house = house
         self._analyses = {a.workload: a for a in analyses}
-        self._gpu = open_gpu(time.sleep) if crew.config.target == "cuda" else None
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+        self._gpu = open_gpu(time.sleep, visible) if crew.config.target == "cuda" else None
         self._noise: NoiseFloor | None = None
         self.recorder = Recorder(crew, self._gpu)
 
@@ -53,7 +55,10 @@ class Sittings:
             if self._crew.config.target != "cpu" and not fresh:
                 self._crew.spares.prepare()
             setting = self._setting(plan, called.exchange, left_s)
-            return self._examined(Examination(setting, reference, desk, candidate), desk, candidate, tier, twin)
+            found = self._examined(Examination(setting, reference, desk, candidate), desk, candidate, tier, twin)
+            if self._crew.config.target != "cpu" and not fresh:
+                reference.desk.ask("rest")  # gigabytes that the next workers need
+            return found
         finally:
             self._crew.dismiss(called.worker)
             shutil.rmtree(called.exchange, ignore_errors=True)
@@ -86,6 +91,7 @@ class Sittings:
             examination.run()
             self._note_floor(examination)
             if twin is not None:
+                desk.worker.end()  # nothing more is asked of it, and the twin needs its room on the device
                 self._noise = self._against_itself(examination, twin)
             if tier == "attest" and self._noise is not None:
                 examination.notes.timings = [self._noise.guarded(t) for t in examination.notes.timings]

@@ -25,7 +25,9 @@ def seeded(seed: int) -> Generator[None]:
     numpy: Any = sys.modules.get("numpy")
     python_state = random.getstate()
     numpy_state = numpy.random.get_state() if numpy else None
-    with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
+    # The caller draws inputs too, and has no business with a context on the device.
+    devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
+    with torch.random.fork_rng(devices=devices):
         torch.manual_seed(seed)
         random.seed(seed)
         if numpy:

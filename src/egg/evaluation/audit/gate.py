@@ -17,6 +17,7 @@ from egg.evaluation.correctness.compare import Expected, Measured, Mismatch, mea
 from egg.evaluation.correctness.inputs import Inapplicable
 from egg.evaluation.correctness.oracle import input_leaves, leaves_of
 from egg.evaluation.correctness.reference import Draw, Reference, State, run
+from egg.evaluation.correctness.sizes import finite_only, largest, rms
 
 _SMALL_ELEMENTS = 1 << 18
 """Below it, waking threads costs more than they save."""
@@ -137,16 +138,15 @@ def _sampled(expected: Expected) -> Expected | None:
     """Returns a sample of a large floating leaf, judged by the reference's error over the whole; else None."""
     if expected.gold is None or expected.error is None or expected.value.numel() < 2 * _SAMPLE:
         return None
-    error = expected.error[expected.error.isfinite()].abs()
-    if error.numel() == 0:
+    if finite_only(expected.error)[1] == 0:
         return None
     return replace(
         expected,
         value=_sample(expected.value),
         gold=_sample(expected.gold),
         error=_sample(expected.error),
-        error_rms=max(expected.error_rms, error.square().mean().sqrt().item()),
-        error_max=max(expected.error_max, error.max().item()),
+        error_rms=max(expected.error_rms, rms(expected.error)),
+        error_max=max(expected.error_max, largest(expected.error)),
     )
 
 

@@ -32,8 +32,7 @@ class Shake(TorchDispatchMode):
     def __init__(self, unit: float) -> None:
         super().__init__()
         self._unit = unit
-        self._generator = torch.Generator()
-        self._generator.seed()
+        self._generators: dict[torch.device, torch.Generator] = {}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
@@ -45,8 +44,15 @@ class Shake(TorchDispatchMode):
         """Returns a floating tensor with each value off by a random share; any other as it is."""
         if not tensor.is_floating_point():
             return tensor
-        share = torch.rand(tensor.shape, generator=self._generator, dtype=torch.float64).sub_(0.5).mul_(self._unit)
-        return tensor + tensor * share.to(tensor.device, tensor.dtype)
+        generator = self._generator_on(tensor.device)
+        share = torch.rand(tensor.shape, generator=generator, dtype=torch.float64, device=tensor.device)
+        return tensor + tensor * share.sub_(0.5).mul_(self._unit).to(tensor.dtype)
+
+    def _generator_on(self, device: torch.device) -> torch.Generator:
+        if device not in self._generators:
+            self._generators[device] = torch.Generator(device)
+            self._generators[device].seed()
+        return self._generators[device]
 
 
 class NarrowProducts(TorchDispatchMode):

@@ -34,6 +34,10 @@ class Choice:
     gold: torch.Tensor | None = None
     """The values in float64, where the oracle chose in the same place."""
 
+    def on(self, device: str) -> Choice:
+        """Returns the same choice in the memory of a device."""
+        return replace(self, source=self.source.to(device), index=self.index.to(device))
+
     def fault(self, candidate: torch.Tensor) -> str | None:
         """Returns what is wrong with positions of the reference's shape; None where they are equally good."""
         index = candidate.long().reshape(self.index.shape)

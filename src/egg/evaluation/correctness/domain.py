@@ -48,12 +48,12 @@ def domain_of(tensor: torch.Tensor) -> Domain | None:
         return None
     non_negative = bool((tensor >= 0).all())
     if tensor.dim() > 0 and tensor.shape[-1] > 1 and non_negative:
-        sums = tensor.double().sum(-1)
+        sums = tensor.sum(-1, dtype=torch.float64)
         if bool(((sums - 1).abs() < 1e-2).all()):
             return None
     overlaps = span(list(tensor.shape), list(tensor.stride())) < tensor.numel()
     symmetric = _symmetric(tensor)
-    structured = float(zero.double().mean()) > _MANY_ZEROS
+    structured = int(zero.sum()) > _MANY_ZEROS * zero.numel()
     return Domain(
         non_negative=non_negative,
         non_zero=~zero if structured else None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -11,7 +11,9 @@ from torch import nn
 from egg.evaluation.calls import Call
 from egg.evaluation.correctness.domain import Domain, domain_of
 from egg.evaluation.correctness.trials import DISTRIBUTIONS, SIGNED
-from egg.evaluation.tensors import map_tensors, own_copy, storage_of
+from egg.evaluation.tensors import map_tensors, own_copy, storage_of, walk
+
+Shape = tuple[int, ...]
 
 _LARGEST_POWER = 6
 """Scales are powers of two from 2^-6 to 2^6."""
@@ -29,18 +31,43 @@ def redraw_state(module: nn.Module, seed: int) -> None:
     a candidate that ignores it is found; a positive one stays positive. Any other parameter keeps its values in
     a rotated order. Other buffers (masks, tables, counters) keep their values.
     """
-    generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
-        for tensor in _weights(module):
+        weights = _weights(module)
+        generator = _generator(weights, seed)
+        for tensor in weights:
             tensor.copy_(_redrawn(tensor, generator))
 
 
 def integer_state(module: nn.Module, seed: int) -> None:
     """Gives `module` small whole numbers as weights, in place."""
-    generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
-        for tensor in _weights(module):
+        weights = _weights(module)
+        generator = _generator(weights, seed)
+        for tensor in weights:
             tensor.copy_(_integers(tensor, generator))
+
+
+def _generator(tensors: Sequence[torch.Tensor], seed: int) -> torch.Generator:
+    """Returns a seeded generator on the device of the first tensor: gigabytes are drawn where they are wanted."""
+    device = tensors[0].device if tensors else torch.device("cpu")
+    return torch.Generator(device).manual_seed(seed)
+
+
+def _normals(shape: Shape, generator: torch.Generator) -> torch.Tensor:
+    return torch.randn(shape, generator=generator, device=generator.device)
+
+
+def _shares(shape: Shape, generator: torch.Generator) -> torch.Tensor:
+    return torch.rand(shape, generator=generator, device=generator.device)
+
+
+def _whole(low: int, high: int, shape: Shape, generator: torch.Generator) -> torch.Tensor:
+    """Returns whole numbers from `low` to below `high`, each in one byte."""
+    return torch.randint(low, high, shape, generator=generator, device=generator.device, dtype=torch.int8)
+
+
+def _one_of(low: int, high: int, generator: torch.Generator) -> int:
+    return int(torch.randint(low, high, (), generator=generator, device=generator.device))
 
 
 def _weights(module: nn.Module) -> list[torch.Tensor]:
@@ -51,11 +78,11 @@ def _weights(module: nn.Module) -> list[torch.Tensor]:
 def _redrawn(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     first = tensor.flatten()[0].item()
     if not bool((tensor == first).all()):
-        offset = int(torch.randint(1, tensor.numel(), (), generator=generator))
+        offset = _one_of(1, tensor.numel(), generator)
         return torch.roll(tensor.flatten(), offset).view(tensor.shape)
     if first == 0:
-        return 0.1 * torch.randn(tensor.shape, generator=generator)
-    return first * (0.5 + torch.rand(tensor.shape, generator=generator))
+        return 0.1 * _normals(tensor.shape, generator)
+    return first * (0.5 + _shares(tensor.shape, generator))
 
 
 def redrawn_inputs(call: Call, values: str, seed: int, shrink: float = 1.0) -> Call | None:
@@ -64,7 +91,7 @@ def redrawn_inputs(call: Call, values: str, seed: int, shrink: float = 1.0) -> C
     `values` is one of `DISTRIBUTIONS`, `signed` or `integers`. Each tensor keeps its `Domain`; `shrink` makes all
     smaller.
     """
-    generator = torch.Generator().manual_seed(seed)
+    generator = _generator([v for _, v in walk(list(call), "call") if isinstance(v, torch.Tensor)], seed)
     changed = 0
 
     def change(tensor: torch.Tensor) -> torch.Tensor:
@@ -104,21 +131,21 @@ def any_distribution(seed: int) -> str:
 
 def _scaled(tensor: torch.Tensor, domain: Domain, generator: torch.Generator, shrink: float) -> torch.Tensor:
     """Returns the tensor's own values shifted by up to their spread, and scaled; what hangs together only scaled."""
-    shift = (2 * torch.rand((), generator=generator).item() - 1) * _spread(tensor)
+    shift = (2 * _shares((), generator).item() - 1) * _spread(tensor)
     if domain.non_negative:
         shift = abs(shift)
     if domain.only_scaled:
         shift = 0.0
     copy = own_copy(tensor)
     memory = storage_of(copy)
-    memory.copy_((memory.double() + shift) * (_scale(generator) * shrink))
+    memory.copy_(memory.double().add_(shift).mul_(_scale(generator) * shrink))
     if domain.non_zero is not None and not domain.only_scaled:
         copy.copy_(domain.fitted(copy))
     return copy
 
 
 def _scale(generator: torch.Generator) -> float:
-    power = int(torch.randint(-_LARGEST_POWER, _LARGEST_POWER + 1, (), generator=generator))
+    power = _one_of(-_LARGEST_POWER, _LARGEST_POWER + 1, generator)
     return 2.0 ** (power or 1)
 
 
@@ -127,46 +154,46 @@ def _spread(tensor: torch.Tensor) -> float:
 
 
 def _normal(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    return torch.randn(tensor.shape, generator=generator) + torch.randn((), generator=generator)
+    return _normals(tensor.shape, generator) + _normals((), generator)
 
 
 def _signed(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    scale = 2.0 ** int(torch.randint(4, (), generator=generator))  # wide enough to leave (-1, 1) every time
-    return scale * torch.randn(tensor.shape, generator=generator)
+    scale = 2.0 ** _one_of(0, 4, generator)  # wide enough to leave (-1, 1) every time
+    return scale * _normals(tensor.shape, generator)
 
 
 def _uniform(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    return 2 * torch.rand(tensor.shape, generator=generator) - 1
+    return 2 * _shares(tensor.shape, generator) - 1
 
 
 def _sparse(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    kept = torch.rand(tensor.shape, generator=generator) < _SPARSE_SHARE
-    return torch.where(kept, torch.randn(tensor.shape, generator=generator), 0.0)
+    kept = _shares(tensor.shape, generator) < _SPARSE_SHARE
+    return torch.where(kept, _normals(tensor.shape, generator), 0.0)
 
 
 def _constant_rows(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    rows = torch.randn((*tensor.shape[:-1], 1), generator=generator)
+    rows = _normals((*tensor.shape[:-1], 1), generator)
     return rows.expand(tensor.shape)
 
 
 def _with_outlier(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    drawn = torch.randn(tensor.shape, generator=generator)
-    drawn.view(-1)[int(torch.randint(drawn.numel(), (), generator=generator))] = _OUTLIER
+    drawn = _normals(tensor.shape, generator)
+    drawn.view(-1)[_one_of(0, drawn.numel(), generator)] = _OUTLIER
     return drawn
 
 
 def _sorted(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    return torch.randn(tensor.shape, generator=generator).sort(-1).values
+    return _normals(tensor.shape, generator).sort(-1).values
 
 
 def _binary(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    return torch.randint(0, 2, tensor.shape, generator=generator).float()
+    return _whole(0, 2, tensor.shape, generator).float()
 
 
 def _integers(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     largest = LARGEST_INTEGER if tensor.dtype in (torch.float32, torch.float64) else 1
-    sizes = torch.randint(1, largest + 1, tensor.shape, generator=generator)
-    return (sizes * (2 * torch.randint(0, 2, tensor.shape, generator=generator) - 1)).float()
+    sizes = _whole(1, largest + 1, tensor.shape, generator)
+    return (sizes * (2 * _whole(0, 2, tensor.shape, generator) - 1)).float()
 
 
 _MAKERS: dict[str, Callable[[torch.Tensor, torch.Generator], torch.Tensor]] = {

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import nn
+from torch.linalg import vector_norm
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from egg.evaluation.calls import Call, Projection, call_projected
@@ -16,6 +17,7 @@ from egg.evaluation.correctness import tolerance
 from egg.evaluation.correctness.arithmetic import NarrowingWatch, Shake
 from egg.evaluation.correctness.compare import Expected
 from egg.evaluation.correctness.discrete import Choice, ChoiceWatch, choice_of
+from egg.evaluation.correctness.sizes import largest, rms
 from egg.evaluation.tensors import map_tensors, own_copy, walk
 
 Leaves = dict[str, Any]
@@ -24,9 +26,13 @@ Leaves = dict[str, Any]
 class Oracle:
     """Holds the reference in float64, and in float32 where the task itself is in float64."""
 
-    def __init__(self, build: Callable[[], nn.Module]) -> None:
-        self._build = build
-        self._modules: dict[torch.dtype, nn.Module] = {}
+    def __init__(
+        self, build: Callable[[], nn.Module], device: str = "cpu", build_at_home: Callable[[], nn.Module] | None = None
+    ) -> None:
+        """`build` makes the reference in float64 on the device, `build_at_home` in the memory of the host."""
+        self._builders = {device: build, "cpu": build_at_home or build}
+        self._device = device
+        self._modules: dict[tuple[torch.dtype, str], nn.Module] = {}
 
     def judge(
         self,
@@ -53,12 +59,12 @@ class Oracle:
         narrowing, choosing = NarrowingWatch(), ChoiceWatch()
         if tensors - wide or narrowest is not torch.float64:
             watch = choosing if choices else None
-            gold = self._run(call, state, seed, torch.float64, watch, projection)
+            gold = self._judging(call, state, seed, torch.float64, watch, projection, leaves)
         if wide:
             round_down = lambda t: t.float() if t.is_floating_point() else t  # noqa: E731
             low_call, low_state = map_tensors(call, round_down), map_tensors(state, round_down)
-            twin = self._run(low_call, low_state, seed, torch.float32, None, projection)
-            rounded = self._run(low_call, low_state, seed, torch.float64, narrowing, projection)
+            twin = self._judging(low_call, low_state, seed, torch.float32, None, projection, leaves)
+            rounded = self._judging(low_call, low_state, seed, torch.float64, narrowing, projection, leaves)
         reach = reach_of(given)
         expected: dict[str, Expected] = {}
         for name, value in leaves.items():
@@ -84,11 +90,43 @@ class Oracle:
     ) -> Leaves:
         """Returns the leaves of a float64 run in which inputs and operators err at random by up to `unit / 2`."""
         shake = Shake(unit)
-        return self._run(map_tensors(call, shake.moved), state, seed, torch.float64, shake, projection) or {}
+        try:
+            return self._run(map_tensors(call, shake.moved), state, seed, torch.float64, shake, projection) or {}
+        except torch.OutOfMemoryError:
+            return {}
 
     def values(self, call: Call, state: dict[str, torch.Tensor], seed: int) -> Leaves | None:
-        """Returns the leaves of a float64 run; None where the reference can't run in float64."""
-        return self._run(call, state, seed, torch.float64)
+        """Returns the leaves of a float64 run; None where the reference can't run in float64, or not in this memory."""
+        try:
+            return self._run(call, state, seed, torch.float64)
+        except torch.OutOfMemoryError:
+            return None
+
+    def _judging(
+        self,
+        call: Call,
+        state: dict[str, torch.Tensor],
+        seed: int,
+        dtype: torch.dtype,
+        mode: TorchDispatchMode | None,
+        projection: Projection | None,
+        wanted: Collection[str],
+    ) -> Leaves | None:
+        """Returns the wanted leaves of a run, on the host where the device's memory is too small for it."""
+        try:
+            found = self._run(call, state, seed, dtype, mode, projection)
+        except torch.OutOfMemoryError:
+            found = None
+        else:
+            return found and {k: v for k, v in found.items() if k in wanted}
+        torch.cuda.empty_cache()
+        args, weights = map_tensors((call, state), lambda t: t.cpu())
+        if isinstance(mode, ChoiceWatch):
+            mode.choices.clear()
+        found = self._run(args, weights, seed, dtype, mode, projection, "cpu")
+        if isinstance(mode, ChoiceWatch):
+            mode.choices = [c.on(self._device) for c in mode.choices]
+        return found and {k: map_tensors(v, lambda t: t.to(self._device)) for k, v in found.items() if k in wanted}
 
     def _run(
         self,
@@ -98,27 +136,30 @@ class Oracle:
         dtype: torch.dtype,
         mode: TorchDispatchMode | None = None,
         projection: Projection | None = None,
+        device: str = "",
     ) -> Leaves | None:
-        """Returns the leaves of a run in `dtype`; None where the reference can't run in it."""
+        """Returns the leaves of a run in `dtype`; None where the reference can't run in it. Raises OutOfMemoryError."""
 
         def cast(tensor: torch.Tensor) -> torch.Tensor:
             return tensor.to(dtype) if tensor.is_floating_point() and tensor.dtype != dtype else own_copy(tensor)
 
         try:
-            module = self._module(dtype)
+            module = self._module(dtype, device or self._device)
             module.load_state_dict(state)
             args, kwargs = map_tensors(call, cast)
             with mode or nullcontext():
                 output, gradients = call_projected(seed, module, (args, kwargs), projection)
+        except torch.OutOfMemoryError:
+            raise
         except Exception:  # a dtype written into forward, or an operator without a float64 form
             return None
         return {**leaves_of(output, (args, kwargs), module), **gradients}
 
-    def _module(self, dtype: torch.dtype) -> nn.Module:
-        if dtype not in self._modules:
-            module = self._build()
-            self._modules[dtype] = module.float() if dtype is torch.float32 else module
-        return self._modules[dtype]
+    def _module(self, dtype: torch.dtype, device: str) -> nn.Module:
+        if (dtype, device) not in self._modules:
+            module = self._builders[device]()
+            self._modules[dtype, device] = module.float() if dtype is torch.float32 else module
+        return self._modules[dtype, device]
 
 
 def leaves_of(output: Any, call: Call, module: nn.Module) -> Leaves:
@@ -147,7 +188,7 @@ def _from_gold(value: torch.Tensor, gold: Any, computed: torch.dtype, reach: flo
     if isinstance(gold, torch.Tensor) and gold.shape == value.shape:
         rounded = gold.dtype is value.dtype is torch.float32
         gold = gold.to(wanted)
-        error = value.to(wanted) - gold
+        error = torch.sub(value, gold)  # widened element by element, without a copy
         if _plausible(error, gold, computed, reach):
             error, note = _sane(error, gold, computed, reach)
             return Expected(value, gold, error, factor=tolerance.NO_ORACLE_FACTOR if rounded else 1.0, note=note)
@@ -166,25 +207,20 @@ def _from_twin(value: torch.Tensor, twin: Any, rounded: Any, reach: float, narro
         found = twin.to(value.dtype) - rounded.to(value.dtype)
         if _plausible(found, rounded, torch.float32, reach):
             error = found * tolerance.FLOAT64_FROM_FLOAT32
-    finite = value[value.isfinite()].abs()
-    largest = finite.max().item() if finite.numel() else 0.0
     unit = torch.finfo(value.dtype).eps
     factor = tolerance.NO_ORACLE_FACTOR * torch.finfo(torch.float32).eps / unit if narrows else tolerance.FLOAT64_FACTOR
-    return Expected(value, value, error, factor=factor, error_max=factor * unit * largest)
+    return Expected(value, value, error, factor=factor, error_max=factor * unit * largest(value))
 
 
 def _no_less_error(expected: Expected, twin: Expected) -> Expected:
     """Returns `expected` with at least the error of a twin; one that errs nowhere computes in float64 itself."""
     assert expected.gold is not None
     assert twin.error is not None
-    error, share = twin.error[twin.error.isfinite()].abs(), 1.0
-    if not bool(error.any()):
-        error = expected.gold[expected.gold.isfinite()].abs()
-        share = tolerance.NO_ORACLE_FACTOR * torch.finfo(error.dtype).eps
-    if not error.numel():
-        return expected
-    rms, largest = error.square().mean().sqrt().item(), error.max().item()
-    return replace(expected, error_rms=share * rms, error_max=share * largest, factor=twin.factor)
+    size, most, share = rms(twin.error), largest(twin.error), 1.0
+    if most == 0:
+        size, most = rms(expected.gold), largest(expected.gold)
+        share = tolerance.NO_ORACLE_FACTOR * torch.finfo(_real(expected.gold.dtype)).eps
+    return replace(expected, error_rms=share * size, error_max=share * most, factor=twin.factor)
 
 
 def _narrowest(tensors: Sequence[torch.Tensor]) -> torch.dtype:
@@ -220,12 +256,14 @@ def _believed(caps: dict[str, float], scale: float, dtype: torch.dtype, reach: f
 
 def _sizes(error: torch.Tensor, gold: torch.Tensor) -> tuple[float, float]:
     """Returns the rms of error and oracle where both are finite; zeros where nothing is."""
-    if not bool(torch.isfinite(error.abs().sum() + gold.abs().sum())):
+    count = error.numel()
+    if not bool(torch.isfinite(vector_norm(error, 1) + vector_norm(gold, 1))):
         finite = error.isfinite() & gold.isfinite()
-        error, gold = error[finite], gold[finite]
-    if error.numel() == 0:
+        error, gold = torch.where(finite, error, 0.0), torch.where(finite, gold, 0.0)
+        count = int(finite.sum())
+    if count == 0:
         return 0.0, 0.0
-    size, scale = ((t.abs().square().sum() / t.numel()).sqrt().item() for t in (error, gold))
+    size, scale = (vector_norm(t).item() / count**0.5 for t in (error, gold))
     return size, scale
 
 

@@ -11,6 +11,8 @@ from egg.evaluation.correctness import tolerance
 
 _CHUNK = 1 << 20
 """Elements that are widened to float64 at a time."""
+_DEVICE_CHUNK = 1 << 26
+"""The same on a GPU, where each step costs a wait."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,8 @@ class Ratios:
         self._dtype = c.dtype
         self._c, self._r, self._g, self._e = (t.reshape(-1) for t in (c, r, g, e))
         self._width = _slice_width(c.shape)
-        self._step = max(1, _CHUNK // self._width) * self._width
+        self._chunk = _CHUNK if c.device.type == "cpu" else _DEVICE_CHUNK
+        self._step = max(1, self._chunk // self._width) * self._width
         self._plain = bool(torch.isfinite(g.sum() + r.sum()))
         """True where no element needs a look at its class; a sum that overflows only costs that look."""
 
@@ -134,7 +137,7 @@ class Ratios:
             elements = total // max(extent, 1)
             if extent < 2 or elements < tolerance.SLICE_ELEMENTS:
                 continue
-            count = max(1, min(tolerance.SLICES, extent, _CHUNK // elements))
+            count = max(1, min(tolerance.SLICES, extent, self._chunk // elements))
             picked = torch.randint(extent, (count,)).to(self._g.device)
             c, r, g, e = (t.view(self._full).index_select(dim, picked) for t in (self._c, self._r, self._g, self._e))
             judged = torch.isfinite(g) & torch.isfinite(r)

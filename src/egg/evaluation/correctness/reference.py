@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
@@ -28,6 +28,7 @@ from egg.evaluation.correctness.compare import Expected
 from egg.evaluation.correctness.discrete import Choice, ChoiceWatch, choice_of
 from egg.evaluation.correctness.inputs import Inapplicable, Inputs
 from egg.evaluation.correctness.oracle import Leaves, Oracle, input_leaves, leaves_of, reach_of
+from egg.evaluation.correctness.sizes import largest, rms
 from egg.evaluation.correctness.trials import TrialKind
 from egg.evaluation.correctness.weights import Weights, copied
 from egg.evaluation.tensors import map_tensors, own_copy, same_bytes, walk
@@ -91,7 +92,7 @@ class Reference:
         self.module = materialize(task, task.workloads[0], self.seed, device=device).module
         self.differentiable = task.differentiable
         self._policy = policy
-        self._oracle = Oracle(lambda: materialize(task, task.workloads[0], self.seed, "float64", device).module)
+        self._oracle = Oracle(self._built_for(device), device, self._built_for("cpu"))
         self._weights = Weights(self.module)
         self._inputs = Inputs(task, self._accepts, self._oracle, device)
         self._ran: tuple[Draw, Ran] | None = None
@@ -105,6 +106,9 @@ class Reference:
         self.changes_state = False
         self.stochastic = False
         self._chooses = False
+
+    def _built_for(self, device: str) -> Callable[[], nn.Module]:
+        return lambda: materialize(self._task, self._task.workloads[0], self.seed, "float64", device).module
 
     def draw(self, workload: str, seed: int, kind: str, state: bool) -> Draw | None:
         """Returns a draw of a kind of values, with fresh weights where `state` says so; None where it has none."""
@@ -136,6 +140,10 @@ class Reference:
     def has_weights(self) -> bool:
         """True where a parameter, or a floating buffer, may change what comes out."""
         return any(v.is_floating_point() and v.numel() > 0 for v in self._weights.pristine.values())
+
+    def forget(self) -> None:
+        """Lets go of the run of the last draw, which holds as much memory as the call took."""
+        self._ran = None
 
     def rewind(self) -> None:
         """Goes back to the weights that the constructor gave."""
@@ -199,10 +207,10 @@ class Reference:
         One small output is one sample of the reference's error, which may be zero by luck. More draws show what adds
         up inside an operator, shaking shows what a reference that happens to cancel exactly could have erred.
         """
-        rms, largest = expected.error_rms, expected.error_max
+        size, most = expected.error_rms, expected.error_max
         small = expected.value.numel() < tolerance.SECOND_OPINION_ELEMENTS
         for error in self._more_errors(draw, leaf) if draw.trial.own and small else ():
-            rms, largest = max(rms, error.square().mean().sqrt().item()), max(largest, error.max().item())
+            size, most = max(size, rms(error)), max(most, largest(error))
         error, gold = expected.error, expected.gold
         for _ in range(_SHAKES):
             unit = torch.finfo(expected.value.dtype).eps * (1.0 if draw.trial.own else tolerance.SHAKEN_UNITS)
@@ -210,9 +218,9 @@ class Reference:
             if gold is None or error is None or not isinstance(shaken, torch.Tensor) or shaken.shape != gold.shape:
                 continue
             moved = (shaken - gold).abs().nan_to_num(0.0, 0.0, 0.0)
-            rms, largest = max(rms, moved.square().mean().sqrt().item()), max(largest, moved.max().item())
+            size, most = max(size, rms(moved)), max(most, largest(moved))
             error = torch.where(moved > error.abs(), moved, error)
-        found = replace(expected, error=error, error_rms=rms, error_max=largest)
+        found = replace(expected, error=error, error_rms=size, error_max=most)
         if draw.trial.own:
             self._note_error(draw, {leaf: found})
         return found
@@ -227,13 +235,13 @@ class Reference:
         for leaf, expected in leaves.items():
             self.choosing |= {leaf} if expected.choice is not None else set()
             if expected.error is not None and expected.gold is not None and expected.gold.numel():
-                sizes = [_rms(t) for t in (expected.error, expected.gold)]
+                sizes = [rms(t) for t in (expected.error, expected.gold)]
                 found = max(sizes[0], expected.error_rms) / sizes[1] if sizes[1] > 0 else 0.0
                 self.relative_error[leaf] = max(found, self.relative_error.get(leaf, 0.0))
                 # A few elements may be exact by luck, so that they show no error at all.
                 least = torch.finfo(expected.value.dtype).eps * reach
-                largest = max(sizes[0], expected.error_rms, least)
-                self.absolute_error[leaf] = max(largest, self.absolute_error.get(leaf, 0.0))
+                most = max(sizes[0], expected.error_rms, least)
+                self.absolute_error[leaf] = max(most, self.absolute_error.get(leaf, 0.0))
 
     def _once(self, draw: Draw) -> Ran:
         """Returns the run of a draw, the one that was made to try it where there was one."""
@@ -329,12 +337,10 @@ def _no_stricter(expected: Expected, narrowed: Any) -> Expected:
     if expected.error is None or expected.gold is None or not isinstance(narrowed, torch.Tensor):
         return expected
     error = narrowed.to(expected.gold.dtype) - expected.gold
-    finite = error[error.isfinite()]
-    own = expected.error[expected.error.isfinite()]
-    if not finite.numel() or not own.numel() or finite.abs().square().mean() <= own.abs().square().mean():
+    if rms(error) <= rms(expected.error):
         return expected
-    largest = own.abs().max().item()
-    return replace(expected, error=error, error_max=max(expected.error_max, largest), limits=tolerance.RELAXED)
+    own = largest(expected.error)
+    return replace(expected, error=error, error_max=max(expected.error_max, own), limits=tolerance.RELAXED)
 
 
 def _as_the_suite_does(value: Any, choices: Sequence[Choice]) -> Expected:
@@ -358,11 +364,6 @@ def _whole_numbers(value: Any) -> bool:
 
 def _changed(before: Any, after: Any) -> bool:
     return isinstance(after, torch.Tensor) and not same_bytes(before, after)
-
-
-def _rms(tensor: torch.Tensor) -> float:
-    finite = tensor[tensor.isfinite()].abs()
-    return finite.square().mean().sqrt().item() if finite.numel() else 0.0
 
 
 def _storage(tensor: torch.Tensor) -> int:

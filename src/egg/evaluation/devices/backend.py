@@ -78,6 +78,10 @@ class Backend(Protocol):
         """Overwrites free memory with NaN, so that what is never written is never right by luck."""
         ...
 
+    def trim(self) -> None:
+        """Gives memory that is kept for later calls back to the device, where it is much: other workers need it too."""
+        ...
+
     def send(self, tensor: torch.Tensor) -> dict[str, Any] | None:
         """Returns what the device of another worker needs to receive a tensor; None where it travels as a file."""
         ...
@@ -94,11 +98,11 @@ class Backend(Protocol):
         """Sets whether tensors are sent within the device's memory."""
         ...
 
-    def offer(self) -> str:
-        """Returns a handle by which another worker can try to map memory; empty where the device has none."""
+    def offer(self) -> dict[str, Any]:
+        """Returns what another worker needs to try to map memory; empty where the device shares none."""
         ...
 
-    def accept(self, handle: str) -> bool:
+    def accept(self, offered: object) -> bool:
         """Returns whether this worker can map what another one offers."""
         ...
 

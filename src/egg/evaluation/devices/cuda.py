@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from time import perf_counter_ns, sleep  # bound now, before a candidate could replace them
 from typing import Any
 
@@ -19,8 +19,22 @@ FLUSH_FACTOR = 2
 """Times the second-level cache that a flush touches."""
 _CALLS_BEFORE_CAPTURE = 3
 _LEAST_FLUSH_BYTES = 64 * 2**20
+_KEPT_FREE_BYTES = 2 * 2**30
+"""Free memory that a worker may keep: giving it back costs a wait, and taking it again a few milliseconds."""
 _NAN_BYTE = 0xFF
 """Makes a NaN of every floating type, and -1 of every integer."""
+
+
+def free_blocks(segments: Iterable[Mapping[str, Any]]) -> Iterator[tuple[int, int]]:
+    """Yields address and size of each free block of the common pool, from PyTorch's snapshot of its memory."""
+    for segment in segments:
+        if tuple(segment.get("segment_pool_id", (0, 0))) != (0, 0):
+            continue
+        address = int(segment["address"])
+        for block in segment["blocks"]:
+            if block["state"] == "inactive":
+                yield address, int(block["size"])
+            address += int(block["size"])
 
 
 class CudaDevice:
@@ -33,8 +47,10 @@ class CudaDevice:
         torch.cuda.init()
         torch.zeros(1, device="cuda")  # makes the context current in this thread
         self._driver = Driver()
-        self._shared = SharedMemory(self._driver)
+        self._shared = SharedMemory(self._driver.mapped(), self._driver)
         self._snapshot = torch.cuda.memory_snapshot
+        self._reserved, self._allocated = torch.cuda.memory_reserved, torch.cuda.memory_allocated
+        self._empty_cache = torch.cuda.empty_cache
         self._stream_of = torch.cuda.current_stream
         self._sum = torch.sum
         # Extensions are built for the device at hand; PyTorch would add others, some unknown to the compiler.
@@ -107,6 +123,7 @@ class CudaDevice:
     def replayed_ns(self, function: Callable[..., Any], args: Any, kwargs: Any, calls: int) -> int | None:
         """Returns the median of a call replayed from a graph with flushed caches; None where it can't be captured."""
         side, graph = torch.cuda.Stream(), torch.cuda.CUDAGraph()
+        self.join()  # a stream of its own waits for nothing, and the inputs may still be on their way
         try:
             with torch.cuda.stream(side):  # what is tuned or allocated in a first call can't be captured
                 for _ in range(_CALLS_BEFORE_CAPTURE):
@@ -129,16 +146,23 @@ class CudaDevice:
         self._sum(self._read)
 
     def poison(self) -> None:
-        """Overwrites every free block that PyTorch's allocator keeps, through the driver."""
+        """Overwrites every free block that PyTorch's allocator would hand out, through the driver.
+
+        Those of a pool that a graph was captured in belong to its replays, and nothing else is given them.
+        """
         self._driver.synchronize()
-        for segment in self._snapshot():
-            for block in segment["blocks"]:
-                if block["state"] == "inactive":
-                    self._driver.fill(int(block["address"]), _NAN_BYTE, int(block["size"]))
+        for address, size in free_blocks(self._snapshot()):
+            self._driver.fill(address, _NAN_BYTE, size)
         self._driver.synchronize()
 
+    def trim(self) -> None:
+        """Gives free memory back to the device where PyTorch keeps more than `_KEPT_FREE_BYTES` of it."""
+        if self._reserved() - self._allocated() > _KEPT_FREE_BYTES:
+            self._driver.synchronize()
+            self._empty_cache()
+
     def send(self, tensor: torch.Tensor) -> dict[str, Any] | None:
-        """Returns the handle of a copy in memory of its own; None where the tensor travels as a file."""
+        """Returns the name of a copy in memory of its own; None where the tensor travels as a file."""
         self.join()
         return self._shared.send(tensor)
 
@@ -154,13 +178,15 @@ class CudaDevice:
         """Sets whether tensors stay on the device on their way to the other worker."""
         self._shared.on = on
 
-    def offer(self) -> str:
-        """Returns the handle of a few bytes; empty where the driver gives none."""
-        return self._shared.offer()
+    def offer(self) -> dict[str, Any]:
+        """Returns what another worker needs to try to map memory; empty where the driver shares none."""
+        offered = self._shared.offer()
+        self.join()
+        return offered
 
-    def accept(self, handle: str) -> bool:
-        """Returns whether the other worker's memory can be mapped."""
-        return self._shared.accept(handle)
+    def accept(self, offered: object) -> bool:
+        """Returns whether the other worker's memory can be read."""
+        return self._shared.accept(offered)
 
     def architecture(self) -> str:
         """Returns the compute capability, such as `9.0`: the one that extensions are built for."""

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-from ctypes import byref, c_char, c_char_p, c_float, c_int, c_size_t, c_ubyte, c_uint64, c_void_p
+from ctypes import byref, c_char_p, c_float, c_int, c_size_t, c_ubyte, c_uint64, c_void_p
 
 from egg.evaluation.devices.backend import DeviceFault
+from egg.evaluation.devices.mapped import MappedMemory
 
 _SUCCESS = 0
-HANDLE_BYTES = 64
-
-
-class IpcHandle(ctypes.Structure):
-    """`CUipcMemHandle`, which travels by value."""
-
-    _fields_ = (("reserved", c_char * HANDLE_BYTES),)
 
 
 class Driver:
@@ -31,10 +25,7 @@ class Driver:
         self._allocate = cuda.cuMemAlloc_v2
         self._free = cuda.cuMemFree_v2
         self._copy = cuda.cuMemcpyDtoD_v2
-        self._range = cuda.cuMemGetAddressRange_v2
-        self._export = cuda.cuIpcGetMemHandle
-        self._import = cuda.cuIpcOpenMemHandle_v2
-        self._close = cuda.cuIpcCloseMemHandle
+        self._cuda = cuda
         self._version = cuda.cuDriverGetVersion
         self._reset_persisting = cuda.cuCtxResetPersistingL2Cache
 
@@ -77,26 +68,12 @@ class Driver:
         self._check(self._copy(c_uint64(target), c_uint64(source), c_size_t(size)), "copy memory")
         self.synchronize()
 
-    def export(self, address: int) -> str:
-        """Returns the handle, as hex digits, by which another process can map what `allocate` gave."""
-        handle = IpcHandle()
-        self._check(self._export(byref(handle), c_uint64(address)), "export memory")
-        return bytes(handle).hex()
-
-    def open(self, handle: str) -> tuple[int, int]:
-        """Returns address and size of another process's memory, mapped here until `close`."""
-        raw = bytes.fromhex(handle)
-        if len(raw) != HANDLE_BYTES:
-            raise DeviceFault(f"a memory handle of {len(raw)} bytes; it has {HANDLE_BYTES}")
-        address = c_uint64()
-        self._check(self._import(byref(address), IpcHandle.from_buffer_copy(raw), 1), "map memory")
-        base, size = c_uint64(), c_size_t()
-        self._check(self._range(byref(base), byref(size), address), "read the size of mapped memory")
-        return address.value, size.value
-
-    def close(self, address: int) -> None:
-        """Unmaps what `open` gave."""
-        self._check(self._close(c_uint64(address)), "unmap memory")
+    def mapped(self) -> MappedMemory | None:
+        """Returns the part of the driver that shares memory between processes; None where it has none."""
+        try:
+            return MappedMemory(self._cuda, self._check)
+        except (DeviceFault, AttributeError):
+            return None
 
     def version(self) -> str:
         """Returns the newest CUDA version that the driver serves, such as `13.0`."""

@@ -10,7 +10,10 @@ from egg.evaluation.tensors import Unsupported
 
 
 class TravelsAsFiles:
-    """The part of `Backend` about memory that two workers share, for a device that has none."""
+    """The part of `Backend` about memory that is the device's own, for a device that has none."""
+
+    def trim(self) -> None:
+        """Keeps what it has: the system takes freed memory back by itself."""
 
     def send(self, tensor: torch.Tensor) -> dict[str, Any] | None:
         """Returns nothing: tensors travel as files."""
@@ -26,10 +29,10 @@ class TravelsAsFiles:
     def share(self, on: bool) -> None:
         """Changes nothing."""
 
-    def offer(self) -> str:
+    def offer(self) -> dict[str, Any]:
         """Returns nothing."""
-        return ""
+        return {}
 
-    def accept(self, handle: str) -> bool:
+    def accept(self, offered: object) -> bool:
         """Returns that nothing can be mapped."""
         return False

@@ -30,7 +30,7 @@ class Gpu:
         try:
             now_mhz = int(self._nvml.nvmlDeviceGetClockInfo(self._handle, self._nvml.NVML_CLOCK_SM))
             reasons = int(self._nvml.nvmlDeviceGetCurrentClocksThrottleReasons(self._handle))
-        except self._nvml.NVMLError:
+        except (self._nvml.NVMLError, AttributeError):  # newer libraries drop old names
             return ""
         if found := [text for bit, text in _SLOWDOWN.items() if reasons & bit]:
             return ", ".join(found)
@@ -48,32 +48,37 @@ class Gpu:
         """Returns driver, clocks, power cap, temperature, throttle reasons and the number of other processes."""
         nvml, handle = self._nvml, self._handle
         return {
-            "gpu_driver": self._read(nvml.nvmlSystemGetDriverVersion),
-            "gpu_sm_mhz": self._read(nvml.nvmlDeviceGetClockInfo, handle, nvml.NVML_CLOCK_SM),
-            "gpu_sm_max_mhz": self._read(nvml.nvmlDeviceGetMaxClockInfo, handle, nvml.NVML_CLOCK_SM),
-            "gpu_memory_mhz": self._read(nvml.nvmlDeviceGetClockInfo, handle, nvml.NVML_CLOCK_MEM),
-            "gpu_power_cap_mw": self._read(nvml.nvmlDeviceGetPowerManagementLimit, handle),
-            "gpu_temperature_c": self._read(nvml.nvmlDeviceGetTemperature, handle, nvml.NVML_TEMPERATURE_GPU),
-            "gpu_throttle_reasons": self._read(nvml.nvmlDeviceGetCurrentClocksThrottleReasons, handle),
+            "gpu_driver": self._read(lambda: nvml.nvmlSystemGetDriverVersion()),
+            "gpu_sm_mhz": self._read(lambda: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM)),
+            "gpu_sm_max_mhz": self._read(lambda: nvml.nvmlDeviceGetMaxClockInfo(handle, nvml.NVML_CLOCK_SM)),
+            "gpu_memory_mhz": self._read(lambda: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_MEM)),
+            "gpu_power_cap_mw": self._read(lambda: nvml.nvmlDeviceGetPowerManagementLimit(handle)),
+            "gpu_temperature_c": self._read(lambda: nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)),
+            "gpu_throttle_reasons": self._read(lambda: nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)),
             "gpu_processes": self._read(lambda: len(nvml.nvmlDeviceGetComputeRunningProcesses(handle))),
         }
 
-    def _read(self, function: Callable[..., Any], *args: Any) -> str:
+    def _read(self, function: Callable[[], Any]) -> str:
         try:
-            return str(function(*args))
-        except self._nvml.NVMLError:
+            value = function()
+        except (self._nvml.NVMLError, AttributeError):
             return UNKNOWN
+        return value.decode() if isinstance(value, bytes) else str(value)
 
 
-def open_gpu(sleep: Callable[[float], None]) -> Gpu | None:
-    """Returns the first visible GPU; None where the library is not installed or sees none."""
+def open_gpu(sleep: Callable[[float], None], visible: str = "") -> Gpu | None:
+    """Returns the first GPU that work may use; None where the library is not installed or sees none.
+
+    `visible` is what CUDA_VISIBLE_DEVICES says; the library itself goes by the number of the slot.
+    """
     try:
         library: Any = importlib.import_module("pynvml")
     except ImportError:
         return None
     try:
         library.nvmlInit()
-        return Gpu(library, sleep)
+        first = visible.partition(",")[0].strip()
+        return Gpu(library, sleep, int(first) if first.isdecimal() else 0)
     except library.NVMLError:
         return None
 

@@ -70,7 +70,10 @@ class Operations(JudgesTimedCalls):
     def do_judge(self, folder: str, sent: dict[str, Any]) -> dict[str, Any]:
         """Runs the reference and the oracle on the last draw and holds what the candidate sent against them."""
         assert self._draw is not None, "do_draw comes first"
-        return self._judge.hold(self._ready(), self._draw, Path(folder), sent)
+        self._device.release_sent()  # the candidate has answered, so it has taken its copy
+        verdict = self._judge.hold(self._ready(), self._draw, Path(folder), sent)
+        self._device.trim()
+        return verdict
 
     def do_finish(self, folder: str, now: list[Tree]) -> dict[str, Any]:
         """Returns what the trials of one candidate on one workload say together; forgets them.
@@ -91,7 +94,7 @@ class Operations(JudgesTimedCalls):
     def do_pool(self, folder: str, workload: str, seeds: list[int], limit_bytes: int) -> dict[str, Any]:
         """Draws the inputs of the timed calls, fewer where they are large, and writes them."""
         reference = self._ready()
-        self._device.release_sent()
+        self.do_rest()
         calls: list[Any] = []
         trees: list[Tree] = []
         total = 0
@@ -108,6 +111,15 @@ class Operations(JudgesTimedCalls):
         self._workload = workload
         self._stopwatch = Stopwatch(self._device, self._function, Inputs(calls), fresh, seeded)
         return {"pool": trees, "fresh_inputs": fresh, "seeded": seeded, "restart": reference.changes_state}
+
+    def do_rest(self) -> dict[str, Any]:
+        """Lets go of what the last candidate needed, and of the memory on the device that it took."""
+        self._device.release_sent()
+        self._draw = self._stopwatch = None
+        self._judge.forget()
+        self._ready().forget()
+        self._device.trim()
+        return {}
 
     def do_transform(self, rung: str) -> dict[str, Any]:
         """Replaces what is timed by a rung of the ladder."""

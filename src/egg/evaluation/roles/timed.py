@@ -25,12 +25,12 @@ class TimedOperations:
     _stopwatch: Stopwatch | None = None
 
     def do_offer(self) -> dict[str, Any]:
-        """Returns a handle by which the other worker can try to map this one's memory."""
-        return {"handle": self._device.offer()}
+        """Returns what the other worker needs to try to map this one's memory."""
+        return {"offered": self._device.offer()}
 
-    def do_accept(self, handle: str) -> dict[str, Any]:
+    def do_accept(self, offered: object) -> dict[str, Any]:
         """Returns whether the other worker's memory can be mapped."""
-        return {"mapped": bool(handle) and self._device.accept(handle)}
+        return {"mapped": self._device.accept(offered)}
 
     def do_share(self, on: bool) -> dict[str, Any]:
         """Sets whether tensors stay in the device's memory on their way to the other worker."""

@@ -59,11 +59,16 @@ def shared_memory_rules() -> list[Rule]:
 
 
 def _python() -> list[Path]:
-    packages = [Path(entry) for entry in sys.path if Path(entry).name in ("site-packages", "dist-packages")]
+    packages = [path for path in map(Path, sys.path) if _holds_packages(path)]
     prefixes = {Path(p) for p in (sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix)}
     real = Path(sys.executable).resolve().parent.parent
     parts = [part for prefix in (*sorted(prefixes), real) for part in _installed(prefix)]
     return [*packages, *parts, Path(egg.__file__).parent]
+
+
+def _holds_packages(path: Path) -> bool:
+    """Returns whether packages were installed there, by the usual name or by `pip install --target`."""
+    return path.name in ("site-packages", "dist-packages") or (path.is_absolute() and any(path.glob("*.dist-info")))
 
 
 def _tools(environment: Mapping[str, str]) -> list[Path]:

@@ -7,7 +7,10 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-_KEPT = ("LANG", "LC_ALL", "TZ", "PYTHONPATH", "LD_LIBRARY_PATH", "CXX", "CC", "CUDA_VISIBLE_DEVICES", "CUDA_HOME")
+_KEPT = (
+    "LANG", "LC_ALL", "TZ", "PYTHONPATH", "LD_LIBRARY_PATH", "CXX", "CC", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER",
+    "CUDA_HOME", "CUDA_PATH", "TRITON_LIBCUDA_PATH", "TRITON_PTXAS_PATH",
+)  # fmt: skip
 """Everything else stays behind: keys, tokens, addresses."""
 
 SPIN_COUNT = 30_000
@@ -42,6 +45,9 @@ def worker_environment(inherited: Mapping[str, str], folder: Path, builds: Path,
         "PYTHONHASHSEED": "random",
         "PYTHONUNBUFFERED": "1",
         "PYTHONWARNINGS": "ignore",
+        # Libraries ask on import whether there is a GPU. Asked without this, PyTorch starts the driver, and a process
+        # that has started it can't be forked any more.
+        "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
         "OMP_NUM_THREADS": str(threads),
         "MKL_NUM_THREADS": str(threads),
         "OPENBLAS_NUM_THREADS": "1",  # numpy starts these threads on import, and a process with threads can't be forked

@@ -21,7 +21,8 @@ from egg.evaluation.workers.environment import worker_environment
 from egg.evaluation.workers.isolation import Isolation
 from egg.evaluation.workers.landlock import READ, Rule
 from egg.evaluation.workers.limits import Quota
-from egg.evaluation.workers.wire import MAX_REPLY_BYTES, Decoder, MalformedMessage, Message, encode
+from egg.evaluation.workers.parcels import MOST, Registry, close_all
+from egg.evaluation.workers.wire import ENDED, MAX_REPLY_BYTES, PARCELS, Decoder, MalformedMessage, Message, encode
 from egg.evaluation.workers.workplace import Loss, Post, Worker, WorkerFault, WorkerLost
 
 START_DEADLINE_S = 60.0
@@ -70,6 +71,8 @@ class LocalWorker:
         self._nonce = nonce
         self._decoder = Decoder(MAX_REPLY_BYTES)
         self._log = CappedLog()
+        self._fds: list[int] = []
+        """What came beside the answer that is being read."""
         self._asked = 0
         self._ended = False
         self._oom_kills = processes.oom_kills()
@@ -105,10 +108,12 @@ class LocalWorker:
             raise self._lost("exit", "the worker had already ended")
         self._asked += 1
         started = time.monotonic()
-        frame = encode({"id": self._asked, "nonce": self._nonce, "op": op, **fields})
-        self._send(frame, started + deadline_s)
+        parcels = self._nursery.registry.named_in(fields, self)
+        message = {"id": self._asked, "nonce": self._nonce, "op": op, **fields}
+        self._send(encode({**message, PARCELS: list(parcels)} if parcels else message), parcels, started + deadline_s)
         reply = self._await(started + deadline_s)
         self.last_ask_s = time.monotonic() - started
+        self._take_parcels(reply)
         if reply.get("id") != self._asked or reply.get("nonce") != self._nonce:
             raise self._lost("protocol", "an answer came that belongs to no request")
         if isinstance(fault := reply.get("fault"), dict):
@@ -139,15 +144,26 @@ class LocalWorker:
         self._drain_log()
         self._selector.close()
         self._channel.close()
+        self._nursery.registry.end(self)
+        close_all(self._fds)
+        self._fds = []
         os.close(self._log_fd)
         os.close(self._pidfd)
         return status
 
-    def _send(self, frame: bytes, until: float) -> None:
-        view = memoryview(frame)
+    def _take_parcels(self, reply: Message) -> None:
+        """Keeps what came beside a reply for the worker that will be asked with it."""
+        fds, self._fds = self._fds, []
+        self._nursery.registry.end(self, reply.get(ENDED, []))
+        if not self._nursery.registry.put(self, reply.get(PARCELS), fds):
+            raise self._lost("protocol", "what came beside an answer is not what it says")
+
+    def _send(self, frame: bytes, parcels: dict[str, int], until: float) -> None:
+        view, fds = memoryview(frame), list(parcels.values())
         while view:
             try:
-                view = view[self._channel.send(view) :]
+                sent = socket.send_fds(self._channel, [view], fds) if fds else self._channel.send(view)
+                view, fds = view[sent:], []
             except BlockingIOError:
                 if time.monotonic() > until:
                     raise self._lost("timeout", "the worker did not read its request in time") from None
@@ -175,11 +191,14 @@ class LocalWorker:
 
     def _read_channel(self) -> None:
         try:
-            data = self._channel.recv(1 << 20)
+            data, fds, _, _ = socket.recv_fds(self._channel, 1 << 20, MOST)
         except BlockingIOError:
             return
         except OSError as error:
             raise self._after_exit() from error
+        self._fds += fds
+        if len(self._fds) > MOST:
+            raise self._lost("protocol", f"more than {MOST} descriptors came beside an answer")
         if not data:
             raise self._after_exit()
         self._decoder.feed(data)
@@ -230,6 +249,8 @@ class LocalWorkplace:
         self._control: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._workers: list[LocalWorker] = []
+        self.registry = Registry()
+        """Memory of devices on its way between workers."""
         self._single_threaded = False
         self._rules = access.system_rules(os.environ)
 

@@ -56,7 +56,7 @@ class Nursery:
 
     def _start(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         self._reap()
-        fork = not request["fresh"] and processes.thread_count() == 1
+        fork = not request["fresh"] and processes.thread_count() == 1 and not processes.drives_gpu()
         start = self._fork if fork else self._spawn
         request["keeper"] = os.getpid()
         if (cell := request["cell"]) is None:

@@ -8,6 +8,9 @@ from pathlib import Path
 
 from egg.evaluation.workers import kernel
 
+_UVM = "nvidia-uvm"
+"""The device file that CUDA holds open from its start on; a library that only asks for GPUs does not."""
+
 
 def die_with_parent() -> None:
     """Has the kernel kill this process when the thread that started it ends."""
@@ -61,6 +64,18 @@ def send_signal(pid: int, number: int, group: bool = False) -> None:
 def thread_count() -> int:
     """Returns the number of threads of this process."""
     return len(os.listdir("/proc/self/task"))
+
+
+def drives_gpu() -> bool:
+    """Returns whether this process has started the driver of a GPU, so that a fork of it could not use one."""
+    return any(os.path.basename(_target(fd)).startswith(_UVM) for fd in os.listdir("/proc/self/fd"))
+
+
+def _target(fd: str) -> str:
+    try:
+        return os.readlink(f"/proc/self/fd/{fd}")
+    except OSError:  # the folder that is being listed has a descriptor too
+        return ""
 
 
 def oom_kills() -> int:

@@ -29,11 +29,10 @@ _DENIED: dict[str, tuple[int, int]] = {
     "delete_module": (176, 106), "reboot": (169, 142), "swapon": (167, 224), "swapoff": (168, 225), "acct": (163, 89),
     "syslog": (103, 116), "settimeofday": (164, 170), "clock_settime": (227, 112), "adjtimex": (159, 171),
     "clock_adjtime": (305, 266), "sethostname": (170, 161), "setdomainname": (171, 162),
-    "connect": (42, 203),
 }  # fmt: skip
 _X86_ONLY = {"iopl": 172, "ioperm": 173, "modify_ldt": 154}
-_CLONE, _CLONE3, _SOCKET, _SENDTO, _PRLIMIT, _SETPRIORITY, _IOCTL = (
-    (56, 220), (435, 435), (41, 198), (44, 206), (302, 261), (141, 140), (16, 29)
+_CLONE, _CLONE3, _SOCKET, _CONNECT, _SENDTO, _PRLIMIT, _SETPRIORITY, _IOCTL = (
+    (56, 220), (435, 435), (41, 198), (42, 203), (44, 206), (302, 261), (141, 140), (16, 29)
 )  # fmt: skip
 _NEW_NAMESPACES = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
 _AF_UNIX, _SOCK_DGRAM, _TYPE_MASK = 1, 2, 0xF
@@ -89,6 +88,8 @@ def program(architecture: str) -> bytes:
         *_for_call(_CLONE3[column], [_fail(errno.ENOSYS)]),
         *_for_call(_CLONE[column], [_argument(0), _step(_JSET, _NEW_NAMESPACES, 0, 1), no]),
         *_for_call(_SOCKET[column], [*_only_local(out), *_no_datagrams(out)]),
+        # As where nobody listens: a driver that looks for a service of its own goes on without it.
+        *_for_call(_CONNECT[column], [_fail(errno.ECONNREFUSED)]),
         *_for_call(
             _SENDTO[column],
             [_argument(4), _step(_JEQ, 0, 1, 0), out, _argument(4, True), _step(_JEQ, 0, 1, 0), out],

@@ -10,6 +10,8 @@ import socket
 import struct
 from typing import Any
 
+from egg.evaluation.workers.parcels import MOST, Mailbox, close_all
+
 Message = dict[str, Any]
 
 _HEADER = struct.Struct("<I")
@@ -17,6 +19,8 @@ MAX_MESSAGE_BYTES = 16 * 2**20
 """A longer message is refused, so that a worker can't fill the caller's memory."""
 _DEEPEST = 64
 """How deep an answer may be nested: far more than any output, far less than what ends a reader."""
+PARCELS, ENDED = "parcels", "ended"
+"""Fields of a message: the names of the descriptors beside it, and of those that nobody is to hold any more."""
 MAX_REPLY_BYTES = MAX_MESSAGE_BYTES // 2
 """A reply may be handed on to the other worker with more around it."""
 
@@ -79,21 +83,30 @@ def _items(container: list[object] | dict[str, object]) -> list[object]:
 
 
 class Channel:
-    """The worker's end: one request in, one reply out."""
+    """The worker's end: one request in, one reply out, each with parcels beside it."""
 
-    def __init__(self, end: socket.socket) -> None:
+    def __init__(self, end: socket.socket, mailbox: Mailbox | None = None) -> None:
         self._end = end
         self._decoder = Decoder()
+        self._mailbox = mailbox or Mailbox()
 
     def receive(self) -> Message | None:
-        """Returns the next request; None when the caller has gone."""
+        """Returns the next request, whose parcels are in the mailbox by then; None when the caller has gone."""
+        fds: list[int] = []
         while (message := self._decoder.next()) is None:
-            data = self._end.recv(65536)
+            data, more, _, _ = socket.recv_fds(self._end, 65536, MOST)
             if not data:
                 return None
+            fds += more
             self._decoder.feed(data)
+        self._mailbox.arrive(message.pop(PARCELS, []), fds)
         return message
 
     def send(self, message: Message) -> None:
-        """Sends one reply."""
-        self._end.sendall(encode(message))
+        """Sends one reply with the parcels that wait for it."""
+        leaving, ended = self._mailbox.collected()
+        told = {PARCELS: list(leaving), ENDED: ended} if leaving or ended else {}
+        frame = encode({**message, **told})
+        sent = socket.send_fds(self._end, [frame], list(leaving.values())) if leaving else 0
+        self._end.sendall(memoryview(frame)[sent:])
+        close_all(leaving.values())  # the caller holds them now

@@ -17,6 +17,7 @@ import traceback
 from typing import Any, NoReturn, Protocol
 
 from egg.evaluation.workers import confinement, limits, processes
+from egg.evaluation.workers.parcels import MAILBOX
 from egg.evaluation.workers.wire import Channel, Message
 
 DETAIL_CHARS = 8000
@@ -84,7 +85,7 @@ def run(channel_fd: int, request: dict[str, Any]) -> NoReturn:
     # The first process of a namespace has a parent that it can't see; its channel tells when the caller has gone.
     if os.getppid() not in (0, request["keeper"]):
         os._exit(71)
-    channel = Channel(socket.socket(fileno=_out_of_the_way(channel_fd)))
+    channel = Channel(socket.socket(fileno=_out_of_the_way(channel_fd)), MAILBOX)
     missing = _settle(request)
     module = importlib.import_module(f"egg.evaluation.roles.{request['role']}")
     operations = module.Operations(request["target"])
