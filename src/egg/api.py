@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from egg.candidates.read import Submission
+    from egg.candidates.targets import AskedTarget
     from egg.protocols import Listener
     from egg.schema.evaluation import Tier
     from egg.schema.run import RunState
@@ -106,6 +107,7 @@ def verify(
     tier: Tier = "attest",
     ladder: Sequence[str] | None = None,
     trusted: bool = False,
+    target: AskedTarget = "auto",
     verifier: Verifier | None = None,
 ) -> Verification:
     """Returns the verdict about a candidate: whether it computes what the task computes, and how fast.
@@ -113,6 +115,7 @@ def verify(
     `candidate` is a path, the text of a file, or a class whose file can be read; `task` is what `egg optimize` takes
     (`inputs` names the maker of a class's inputs), or a live module with its arguments. A candidate that fails is a
     verdict; `explain()` says why. `trusted` goes on where the machine can't isolate it, and the verdict says so.
+    `target` is where it runs: `cpu`, `cuda`, or `auto`, the GPU where there is one, but C++ for the CPU on the CPU.
     `verifier` keeps workers between calls. Raises UsageError and TaskError for what can't be verified as it is given,
     SandboxError where the house fails.
     """
@@ -120,7 +123,7 @@ def verify(
     from egg.verification import Asked, Verifier, check_ladder
 
     request.check_policy(policy)
-    asked = Asked(policy, tier, check_ladder(ladder), trusted)
+    asked = Asked(policy, tier, check_ladder(ladder), trusted, target)
     submission = _submission(candidate, entry)
     found = _reference(task, inputs)
     checked = candidate_of(submission, found)

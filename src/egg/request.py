@@ -38,6 +38,17 @@ def check_author(name: str) -> None:
         )
 
 
+def check_author_target(author: str, target: str) -> None:
+    """Raises UsageError where an author can't write for a target, and for a target that does not exist."""
+    if target not in ("auto", "cpu", "cuda"):
+        raise UsageError(f"--target {target!r}: choose auto or cpu")
+    if target == "cuda":
+        raise UsageError(
+            f"--target cuda: the author {author} writes kernels for the CPU only; leave --target away, or verify "
+            "a GPU kernel of your own with `egg verify --target cuda`"
+        )
+
+
 def check_policy(name: str) -> None:
     """Raises UsageError for a policy that nothing is judged by."""
     if name not in POLICIES:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Self
 
 from egg import compose
 from egg.candidates.contract import gpu_reason
+from egg.candidates.targets import AskedTarget, Target, gpu_name, has_gpu, target_of
 from egg.errors import TaskError, UsageError
 from egg.schema.evaluation import Status
 from egg.schema.run import Config
@@ -47,6 +48,9 @@ class Asked:
     """True to go on where the machine can't keep the candidate from files, network and other processes; the result says
     what was missing."""
 
+    target: AskedTarget = "auto"
+    """Where it runs; `auto` as in `egg.candidates.targets.target_of`."""
+
     @property
     def rungs(self) -> tuple[str, ...]:
         """Those that have to be measured besides eager."""
@@ -75,7 +79,8 @@ class Verifier:
 
         Raises UsageError where this machine can't run it, TaskError and SandboxError as `Evaluator.evaluate` does.
         """
-        evaluator, analyses, note = self._evaluator(task, asked)
+        target = target_of(asked.target, candidate.source)
+        evaluator, analyses, note = self._evaluator(task, asked, target)
         seen = self._evaluate(evaluator, candidate, asked.tier)
         _check_device(seen, candidate, name)
         passed = seen.status is Status.PASSED
@@ -89,7 +94,7 @@ class Verifier:
             evaluation=seen,
             baselines=tuple(self._rung(evaluator, rung) for rung in asked.rungs) if passed else (),
             floor_ms=sum(a.floor_ms for a in analyses) if analyses else None,
-            device=device_name(),
+            device=device_name(target),
             versions=compose.versions(),
             notes=(*task.notes, *([note] if note else [])),
         )
@@ -117,7 +122,7 @@ class Verifier:
             self._rungs[evaluator, name] = evaluator.baseline(name)
         return self._rungs[evaluator, name]
 
-    def _evaluator(self, task: Task, asked: Asked) -> tuple[LocalEvaluator, tuple[Analysis, ...], str]:
+    def _evaluator(self, task: Task, asked: Asked, target: Target) -> tuple[LocalEvaluator, tuple[Analysis, ...], str]:
         from egg.evaluation.evaluator import House, LocalEvaluator
         from egg.evaluation.tiers import Limits
         from egg.evaluation.workers.local import LocalWorkplace
@@ -126,18 +131,20 @@ class Verifier:
         threads = compose.threads()
         if self._workplace is None:
             self._workplace = LocalWorkplace(threads, root)
-        analyses, note = self._analyses(task) if asked.tier == "attest" else ((), "")
-        key = (f"{task.content_hash}{bool(analyses)}{asked.trusted}", asked.policy)
+        analyses, note = self._analyses(task, target) if asked.tier == "attest" else ((), "")
+        key = (f"{task.content_hash}{bool(analyses)}{asked.trusted}{target}", asked.policy)
         if key not in self._evaluators:
-            config = Config(threads=threads, policy=asked.policy, ladder=("eager", *asked.rungs))
+            config = Config(threads=threads, target=target, policy=asked.policy, ladder=("eager", *asked.rungs))
             work = root / str(len(self._evaluators))
             limits = Limits.trusting() if asked.trusted else Limits()
             house = House(limits, audits=compose.cache_folder() / "audits")
             self._evaluators[key] = LocalEvaluator(task, config, work, analyses, house, self._workplace)
         return self._evaluators[key], analyses, note
 
-    def _analyses(self, task: Task) -> tuple[tuple[Analysis, ...], str]:
+    def _analyses(self, task: Task, target: Target) -> tuple[tuple[Analysis, ...], str]:
         """Returns the costs of the task, for its floor; none, and why, where it can't be exported."""
+        if target == "cuda":
+            return (), "no roofline floor: the limits of a GPU are not modelled yet"
         if task.content_hash not in self._floors:
             try:
                 found = compose.analyst().analyze(task, compose.measured_device())
@@ -157,25 +164,19 @@ def check_ladder(names: Sequence[str] | None) -> tuple[str, ...] | None:
     return None if names is None else tuple(names)
 
 
-def device_name() -> str:
+def device_name(target: Target = "cpu") -> str:
     """Returns the name of the processor that work runs on."""
     from egg.analysis.device import cpu_name
 
-    return cpu_name()
+    return cpu_name() if target == "cpu" else gpu_name()
 
 
 def _check_device(seen: Evaluation, candidate: Candidate, name: str) -> None:
     """Raises UsageError where a candidate failed for want of a GPU, which is no fault of its own."""
     reason = gpu_reason(candidate.source)
-    if reason is None or seen.status not in _EARLY or _has_gpu():
+    if reason is None or seen.status not in _EARLY or has_gpu():
         return
     said = seen.failure.message if seen.failure else str(seen.status)
     raise UsageError(
         f"{name} needs a CUDA device ({reason}) and this machine has none: verify it on one. It ended with {said}"
     )
-
-
-def _has_gpu() -> bool:
-    import torch
-
-    return torch.cuda.is_available()

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from tests.cli.kernels import RIGHT
 
+from egg.candidates.targets import target_of
 from egg.cli.app import status
 
 
@@ -43,6 +44,7 @@ def test_what_a_candidate_claims_of_itself_counts_for_nothing(
         (["right.py", "--task", "task.py", "--ladder", "jax"], "--ladder 'jax': choose from eager, torch.compile"),
         (["right.py", "--task", "task.py", "--out", "no/where.json"], "there is no folder no"),
         (["right.py", "--task", "task.py", "--out", "."], "is a folder: name a file"),
+        (["right.py", "--task", "task.py", "--target", "tpu"], "tpu"),
         (["right.py"], "--task"),
     ],
 )
@@ -68,3 +70,40 @@ def test_a_kernel_for_another_machine_is_no_failure_of_its_own(
         "gpu.py needs a CUDA device (line 7 names the device 'cuda') and this machine has none"
         in capsys.readouterr().err
     )
+
+
+@pytest.mark.parametrize("command", [["verify", "right.py"], ["bench", "right.py"], ["audit"]])
+def test_a_target_that_is_not_here_is_named_with_the_fix(
+    command: list[str], kernels: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.version, "cuda", None)
+    task = ["task.py"] if command == ["audit"] else ["--task", "task.py"]
+    assert status([*command, *task, "--target", "cuda"]) == 2
+    assert (
+        "is built without CUDA: install one that is built for it, or choose the target cpu" in capsys.readouterr().err
+    )
+    monkeypatch.setattr(torch.version, "cuda", "13.0")
+    assert status([*command, *task, "--target", "cuda"]) == 2
+    assert "PyTorch finds no CUDA device: use a machine with a GPU" in capsys.readouterr().err
+
+
+def test_the_built_in_author_writes_for_the_cpu(kernels: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert status(["optimize", "task.py", "--target", "cuda"]) == 2
+    assert "the author expert writes kernels for the CPU only" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("source", "target"), [("x = 1", "cuda"), ("import triton", "cuda"), ("load_inline(cpp_sources='')", "cpu")]
+)
+def test_unless_named_the_gpu_is_taken_for_what_may_run_on_it(
+    source: str, target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert target_of("auto", source) == target
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert target_of("auto", source) == "cpu"

@@ -36,6 +36,10 @@ Entry = Annotated[str, Parameter(help="Name of the candidate's class.")]
 TierName = Annotated[
     Literal["search", "attest"], Parameter(help="attest: what can be published; search: a quick estimate.")
 ]
+TargetName = Annotated[
+    Literal["auto", "cpu", "cuda"],
+    Parameter(help="Where it runs; auto: on the GPU where there is one, but C++ for the CPU on the CPU."),
+]
 Trusted = Annotated[
     bool,
     Parameter(negative="", help="You trust this code: go on where the machine can't isolate it; the result says so."),
@@ -57,7 +61,7 @@ def optimize(
     *,
     out: Annotated[Path | None, Parameter(help="Folder for the result. Default: egg-out/TASK NAME.")] = None,
     inputs: Inputs = None,
-    target: Annotated[Literal["auto", "cpu"], Parameter(help="Where the kernels shall run.")] = "auto",
+    target: Annotated[Literal["auto", "cpu", "cuda"], Parameter(help="Where the kernels shall run.")] = "auto",
     model: Annotated[str, Parameter(help="Who writes: expert, the built-in author.")] = "expert",
     policy: Precision = "strict",
     budget: Annotated[str, Parameter(help="Time (60s, 2m) or number of attempts (20).")] = "60s",
@@ -126,6 +130,7 @@ def verify(
     entry: Entry = "ModelNew",
     policy: Precision = "strict",
     tier: TierName = "attest",
+    target: TargetName = "auto",
     ladder: Ladder = None,
     trusted: Trusted = False,
     out: Annotated[Path | None, Parameter(help="File for the JSON document.")] = None,
@@ -134,7 +139,7 @@ def verify(
     """Prove that a kernel of your own computes what the task computes, and measure it."""
     from egg.cli.verify import Command, verify
 
-    return verify(Command(candidate, task, inputs, entry, policy, tier, ladder, trusted, out, as_json))
+    return verify(Command(candidate, task, inputs, entry, policy, tier, target, ladder, trusted, out, as_json))
 
 
 @app.command
@@ -148,6 +153,7 @@ def bench(
     ] = (),
     policy: Precision = "strict",
     tier: TierName = "attest",
+    target: TargetName = "auto",
     ladder: Ladder = None,
     trusted: Trusted = False,
     as_json: Json = False,
@@ -155,7 +161,7 @@ def bench(
     """Time kernels of your own side by side. One that is found wrong is not timed."""
     from egg.cli.bench import Command, bench
 
-    return bench(Command(candidates, task, inputs, entry, settings, policy, tier, ladder, trusted, as_json))
+    return bench(Command(candidates, task, inputs, entry, settings, policy, tier, target, ladder, trusted, as_json))
 
 
 @app.command
@@ -176,7 +182,9 @@ def audit(
         Path | None, Parameter(help="File to append one JSON line a task to; what is in it is done.")
     ] = None,
     levels: Annotated[tuple[int, ...], Parameter(help="Levels of a suite.", consume_multiple=True)] = (1, 2, 3),
-    device: Annotated[Literal["cpu", "cuda"], Parameter(help="Where the tasks run.")] = "cpu",
+    device: Annotated[
+        Literal["cpu", "cuda"], Parameter(name=["--device", "--target"], help="Where the tasks run.")
+    ] = "cpu",
     jobs: Annotated[int, Parameter(help="Tasks at a time, on each GPU.")] = 1,
     deadline_s: Annotated[float, Parameter(help="Seconds that one task may take.")] = 300.0,
     limit_s: Annotated[float | None, Parameter(help="Seconds for all; go on later with the same --out.")] = None,

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from egg import auditing, compose
+from egg.candidates.targets import checked_target
 from egg.cli import faults
 from egg.errors import UsageError
 from egg.schema.audit import AuditOutcome
@@ -37,6 +38,7 @@ class Command:
 def audit(command: Command) -> int:
     """Returns the exit status: 0 all scorable, 1 some barred, 2 some can't be audited, 3 EGG itself failed."""
     _check(command)
+    checked_target(command.device)
     subjects = auditing.subjects_of(command.task, command.inputs, command.levels)
     done = {} if command.out is None else auditing.kept(command.out)
     left = [s for s in subjects if (s.name, s.text_hash) not in done]

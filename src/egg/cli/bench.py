@@ -12,12 +12,14 @@ from rich.console import Console
 from egg import compose, request
 from egg.candidates.read import candidate_of, read_file
 from egg.candidates.schedule import parse_settings
+from egg.candidates.targets import checked_target
 from egg.cli import faults
 from egg.errors import UsageError
 from egg.reports.bench import bench_data, bench_table
 from egg.verification import Asked, Verifier, check_ladder
 
 if TYPE_CHECKING:
+    from egg.candidates.targets import AskedTarget
     from egg.schema.evaluation import Tier
     from egg.schema.task import Policy
 
@@ -33,6 +35,7 @@ class Command:
     settings: tuple[str, ...]
     policy: Policy
     tier: Tier
+    target: AskedTarget
     ladder: tuple[str, ...] | None
     trusted: bool
     as_json: bool
@@ -44,7 +47,9 @@ def bench(command: Command) -> int:
         raise UsageError("name at least one candidate: a Python file that defines ModelNew")
     request.check_policy(command.policy)
     settings = parse_settings(command.settings)
-    asked = Asked(command.policy, command.tier, check_ladder(command.ladder), command.trusted)
+    asked = Asked(command.policy, command.tier, check_ladder(command.ladder), command.trusted, command.target)
+    if command.target != "auto":
+        checked_target(command.target)
     submissions = [read_file(path, command.entry) for path in command.candidates]
     task = compose.find_task(command.task, command.inputs)
     candidates = [candidate_of(submission, task, settings) for submission in submissions]

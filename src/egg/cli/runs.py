@@ -41,6 +41,7 @@ class Asked:
 def optimize(asked: Asked) -> int:
     """Returns the exit status of a new run. What can be wrong is found before anything is written."""
     request.check_author(asked.model)
+    request.check_author_target(asked.model, asked.target)
     request.check_policy(asked.policy)
     budget_s, attempts = request.parse_budget(asked.budget)
     compose.load_principles(asked.principles)

@@ -11,12 +11,14 @@ from rich.console import Console
 
 from egg import compose, request
 from egg.candidates.read import candidate_of, read_file
+from egg.candidates.targets import target_of
 from egg.cli import faults
 from egg.errors import UsageError
 from egg.reports.verification import verification_data, verification_table
 from egg.verification import Asked, Verifier, check_ladder
 
 if TYPE_CHECKING:
+    from egg.candidates.targets import AskedTarget
     from egg.schema.evaluation import Tier
     from egg.schema.task import Policy
 
@@ -31,6 +33,7 @@ class Command:
     entry: str
     policy: Policy
     tier: Tier
+    target: AskedTarget
     ladder: tuple[str, ...] | None
     trusted: bool
     out: Path | None
@@ -43,10 +46,11 @@ def verify(command: Command) -> int:
     check_out(command.out)
     ladder = check_ladder(command.ladder)
     submission = read_file(command.candidate, command.entry)
+    target_of(command.target, submission.source)
     task = compose.find_task(command.task, command.inputs)
     candidate = candidate_of(submission, task)
     with Verifier() as verifier:
-        asked = Asked(command.policy, command.tier, ladder, command.trusted)
+        asked = Asked(command.policy, command.tier, ladder, command.trusted, command.target)
         found = verifier.verify(task, candidate, submission.name, asked)
     document = compose.as_json(verification_data(found))
     if command.out is not None:
