@@ -76,10 +76,25 @@ class Checks:
         for _ in range(kind.repeats):
             sent = self._call(kind, draw, seed)
             verdict = reference.ask("judge", folder=folder, sent=sent)
+            if calls := verdict.get("calls"):
+                verdict = self._called_again(kind, draw, calls)
             if reason := verdict.get("skipped"):
                 self._skip(workload, kind, str(reason))
                 return
             self._record(workload, kind, seed, verdict)
+
+    def _called_again(self, kind: TrialKind, draw: dict[str, Any], calls: int) -> dict[str, Any]:
+        """Returns the verdict on more calls on one draw, each under a seed of its own: its outputs are random."""
+        verdict: dict[str, Any] = {}
+        for left in reversed(range(calls)):
+            seed = self._setting.entropy()
+            sent = self._call(kind, draw, seed)
+            verdict = self._reference.desk.ask(
+                "judge_random", folder=self._folder, sent=sent, seed=seed, last=left == 0
+            )
+            if "message" in verdict:
+                break
+        return verdict
 
     def _drawn(self, workload: Workload, kind: TrialKind) -> tuple[int, dict[str, Any]]:
         """Returns a seed and the draw under it. Raises TaskError where one that is needed never applies."""

@@ -55,6 +55,8 @@ class LeafCheck(Record):
     worst: str = ""
     """Index, candidate, reference and gold at the worst element."""
     elements: int
+    by_distribution: bool = False
+    """True where the values are random, and not compared one by one; the ratios are then 0."""
 
 
 class Trial(Record):

@@ -63,6 +63,8 @@ class Measured:
     limit_max: float
     worst: str
     elements: int
+    by_distribution: bool = False
+    """True where the values are random, and not compared one by one."""
 
     @property
     def passed(self) -> bool:

@@ -12,8 +12,10 @@ import torch
 from egg.evaluation.calls import one_thread
 from egg.evaluation.correctness import tolerance
 from egg.evaluation.correctness.compare import Expected, Measured, Mismatch, measure, structure_mismatch
+from egg.evaluation.correctness.distribution import CALLS
 from egg.evaluation.correctness.fingerprint import Fingerprints
 from egg.evaluation.correctness.inputs import Inapplicable
+from egg.evaluation.correctness.random_trial import RandomTrial, by_distribution
 from egg.evaluation.correctness.reference import Draw, Expectation, Reference
 from egg.evaluation.correctness.trials import KEPT_CALLS
 from egg.evaluation.devices.backend import Backend
@@ -42,6 +44,9 @@ class Judge:
         self._held: tuple[Draw, Expectation] | None = None
         self._first: dict[str, int] = {}
         self._state: object = None
+        self._random: RandomTrial | None = None
+        self.by_distribution: set[str] = set()
+        """Outputs of the present candidate that are random, and were not judged by value."""
 
     def new_state(self, draw: Draw) -> bool:
         """Returns whether the candidate does not hold the weights of a draw."""
@@ -50,15 +55,13 @@ class Judge:
     def hold(self, reference: Reference, draw: Draw, folder: Path, sent: dict[str, Any]) -> dict[str, Any]:
         """Returns `leaves` with their ratios and, where it fails, `status` and `message`; or `skipped` with a reason.
 
-        `notes` are what else there is to say. A draw may be judged several times, once a call.
+        `notes` are what else there is to say. A draw may be judged several times, once a call. Where random values are
+        others than PyTorch's generator gives, the answer is `calls`: how many more `hold_random` wants to see.
         """
         try:
-            output = self._read(sent["output"], folder)
-            inputs = {f"input {k}": self._read(v, folder) for k, v in sent["inputs"].items()}
-            state = {f"buffer {k}": self._read(v, folder) for k, v in sent["state"].items()}
-            gradients = {k: self._read(v, folder) for k, v in sent["gradients"].items()}
+            output, changed, gradients = self._all_of(sent, folder)
         except UNREADABLE as error:
-            return _fault(Mismatch("REJECTED", f"what the candidate sent can't be read: {error}"))
+            return _unreadable(error)
         again = self._held is not None and self._held[0] is draw
         try:
             expected = self._held[1] if again and self._held else reference.expect(draw)
@@ -69,18 +72,45 @@ class Judge:
         # First of all, since a few bytes may claim to be a tensor of any size.
         if (fault := structure_mismatch(output, expected.output) or _elsewhere(output, expected.output)) is not None:
             return _fault(fault)
-        marks = self._fingerprints.of(output)
-        if len(self._record.kept) < KEPT_CALLS:
-            self._record.kept.append(marks)
+        marks = self._note_marks(output)
         notes = ["not deterministic: calls on the same input differ"] * (again and marks != self._first)
         self._first = self._first if again else marks
         self._note_evidence(draw, expected)
-        verdict = self._leaves(reference, draw, expected.leaves, output, {**inputs, **state}, gradients)
+        verdict = self._leaves(reference, draw, expected.leaves, output, changed, gradients)
+        if verdict.get("status") == "WRONG_VALUE" and reference.stochastic and by_distribution(draw.trial):
+            given = {**draw.before(), **changed, **dict(walk(output, "output")), **gradients}
+            by_value = lambda leaf: self._measured(reference, draw, leaf, given, expected.leaves[leaf])  # noqa: E731
+            self._random = RandomTrial(reference, draw, expected.leaves, by_value)
+            return {"calls": CALLS}
         return {**verdict, "notes": [*notes, *verdict.get("notes", [])]}
+
+    def hold_random(self, folder: Path, sent: dict[str, Any], seed: int, last: bool) -> dict[str, Any]:
+        """Takes one more call on the draw that was judged, under another seed; after the last, returns as `hold`."""
+        assert self._random is not None, "hold asks for it"
+        assert self._held is not None
+        draw, expected = self._held
+        try:
+            output, changed, gradients = self._all_of(sent, folder)
+        except UNREADABLE as error:
+            return _unreadable(error)
+        if (fault := structure_mismatch(output, expected.output) or _elsewhere(output, expected.output)) is not None:
+            return _fault(fault)
+        self._note_marks(output)
+        if (fault := _extra(changed, expected.leaves)) is not None:
+            return _fault(fault)
+        given = {**draw.before(), **changed, **dict(walk(output, "output")), **gradients}
+        if (fault := self._random.add(given, seed)) is not None:
+            return _fault(fault)
+        return self._of_all_calls(self._random) if last else {}
+
+    def begin(self) -> None:
+        """Starts with another candidate."""
+        self.forget()
+        self.by_distribution = set()
 
     def forget(self) -> None:
         """Forgets the calls of a candidate, which may have ended in the midst of its trials."""
-        self._record, self._held, self._state = _Record(), None, None
+        self._record, self._held, self._state, self._random = _Record(), None, None, None
 
     def finish(self, reference: Reference, folder: Path, now: list[Tree]) -> dict[str, Any]:
         """Returns what all trials of a workload say together, and forgets them.
@@ -113,8 +143,8 @@ class Judge:
         changed: dict[str, Any],
         gradients: dict[str, Any],
     ) -> dict[str, Any]:
-        if extra := sorted(set(changed) - set(wanted)):
-            return _fault(Mismatch("WRONG_VALUE", f"{extra[0]} was changed; the reference leaves it alone"))
+        if (fault := _extra(changed, wanted)) is not None:
+            return _fault(fault)
         sent = {**draw.before(), **changed, **dict(walk(output, "output")), **gradients}
         leaves: list[dict[str, Any]] = []
         notes: list[str] = []
@@ -133,6 +163,40 @@ class Judge:
                 return {"skipped": "reference and oracle agree on no element"}
             return _fault(Mismatch("REJECTED", "nothing was compared: no output has an element to judge"))
         return {"leaves": leaves, "notes": notes}
+
+    def _of_all_calls(self, trial: RandomTrial) -> dict[str, Any]:
+        """Returns the verdict on all calls of a trial whose outputs are random."""
+        self._random = None
+        leaves: list[dict[str, Any]] = []
+        notes: list[str] = []
+        with one_thread():
+            outcomes = trial.outcomes()
+        for leaf, outcome in outcomes.items():
+            fault = outcome
+            if isinstance(outcome, Measured):
+                leaves.append(asdict(outcome))
+                fault = None if outcome.passed else outcome.miss()
+                if outcome.by_distribution:
+                    self.by_distribution.add(leaf)
+                    notes.append(f"{leaf} is random and not drawn as PyTorch draws it: {outcome.worst}, not by value")
+            if isinstance(fault, Mismatch):
+                return {**_fault(fault), "leaves": leaves, "notes": notes}
+        return {"leaves": leaves, "notes": notes}
+
+    def _all_of(self, sent: dict[str, Any], folder: Path) -> tuple[Any, dict[str, Any], dict[str, Any]]:
+        """Returns output, changed inputs and state, and gradients. Raises what is in UNREADABLE."""
+        output = self._read(sent["output"], folder)
+        inputs = {f"input {k}": self._read(v, folder) for k, v in sent["inputs"].items()}
+        state = {f"buffer {k}": self._read(v, folder) for k, v in sent["state"].items()}
+        gradients = {k: self._read(v, folder) for k, v in sent["gradients"].items()}
+        return output, {**inputs, **state}, gradients
+
+    def _note_marks(self, output: Any) -> dict[str, int]:
+        """Returns the fingerprints of an output; those of the first calls are kept to the end."""
+        marks = self._fingerprints.of(output)
+        if len(self._record.kept) < KEPT_CALLS:
+            self._record.kept.append(marks)
+        return marks
 
     def _measured(
         self, reference: Reference, draw: Draw, leaf: str, sent: dict[str, Any], expected: Expected
@@ -168,6 +232,16 @@ def _elsewhere(candidate: Any, reference: Any) -> Mismatch | None:
                 "REJECTED", f"{name} is on {mine.device.type}; the reference gives it on {theirs.device.type}"
             )
     return None
+
+
+def _extra(changed: dict[str, Any], wanted: dict[str, Expected]) -> Mismatch | None:
+    """Returns the first input or buffer that was changed and should not have been."""
+    extra = sorted(set(changed) - set(wanted))
+    return Mismatch("WRONG_VALUE", f"{extra[0]} was changed; the reference leaves it alone") if extra else None
+
+
+def _unreadable(error: BaseException) -> dict[str, Any]:
+    return _fault(Mismatch("REJECTED", f"what the candidate sent can't be read: {error}"))
 
 
 def _fault(mismatch: Mismatch) -> dict[str, Any]:

@@ -225,6 +225,10 @@ class Reference:
             self._note_error(draw, {leaf: found})
         return found
 
+    def leaves(self, draw: Draw, seed: int) -> Leaves:
+        """Returns all that a call on a draw gives and leaves behind under another random state."""
+        return self._run(replace(draw, seed=seed)).leaves
+
     def outputs(self, draw: Draw, seed: int) -> Any:
         """Returns the output of a draw under another random state."""
         output, _ = run(self.module, draw.call, draw.state, seed)

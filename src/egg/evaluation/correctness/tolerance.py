@@ -75,6 +75,11 @@ Work that was skipped or answered from memory is off by many thousand times that
 SAMPLED_UNEQUAL_SHARE = 0.02
 """Of integers and booleans, where ties and comparisons of rounded values may fall either way."""
 
+RANDOM_UNSEEN_SHARE = 0.005
+RANDOM_UNSEEN_FACTOR = 3.0
+"""Of the elements of a random timed output: how many may hold a value that the reference gives under none of some
+seeds. What one of its own runs holds that no other does counts by the factor."""
+
 CLOCK_SLACK_S = 0.005
 CLOCK_FACTOR = 3.0
 """A block that takes longer on the caller's clock than its calls do, by more than this factor over what the

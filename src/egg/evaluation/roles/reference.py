@@ -47,7 +47,7 @@ class Operations(JudgesTimedCalls):
 
     def do_begin(self) -> dict[str, Any]:
         """Forgets the calls of the candidate before, which may have ended in the midst of its trials."""
-        self._judge.forget()
+        self._judge.begin()
         return {}
 
     def do_draw(self, folder: str, workload: str, seed: int, trial: dict[str, Any], state: bool) -> dict[str, Any]:
@@ -74,6 +74,10 @@ class Operations(JudgesTimedCalls):
         verdict = self._judge.hold(self._ready(), self._draw, Path(folder), sent)
         self._device.trim()
         return verdict
+
+    def do_judge_random(self, folder: str, sent: dict[str, Any], seed: int, last: bool) -> dict[str, Any]:
+        """Takes one more call on the last draw, under another seed, where `do_judge` asked for some."""
+        return self._judge.hold_random(Path(folder), sent, seed, last)
 
     def do_finish(self, folder: str, now: list[Tree]) -> dict[str, Any]:
         """Returns what the trials of one candidate on one workload say together; forgets them.

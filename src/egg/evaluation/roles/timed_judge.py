@@ -9,6 +9,8 @@ import torch
 
 from egg.evaluation.correctness import tolerance
 from egg.evaluation.correctness.compare import Expected, Measured, measure, structure_mismatch
+from egg.evaluation.correctness.distribution import unseen
+from egg.evaluation.correctness.judge import Judge
 from egg.evaluation.correctness.reference import Draw, Reference
 from egg.evaluation.correctness.samples import sample_mismatch
 from egg.evaluation.roles.inputs import digest as committed_digest
@@ -16,11 +18,16 @@ from egg.evaluation.roles.stopwatch import Stopwatch
 from egg.evaluation.roles.timed import TimedOperations, sampled
 from egg.evaluation.tensors import UNREADABLE, Tree, map_tensors, own_copy, read_tree, walk
 
+_RANDOM_CALLS = 2
+"""Timed calls of a block that are looked at where outputs are random: each takes many runs of the reference."""
+_RANDOM_RUNS = 24
+
 
 class JudgesTimedCalls(TimedOperations):
     """Runs the reference on the very inputs of timed calls and holds what was shown of them against it."""
 
     _workload: str = ""
+    _judge: Judge
 
     def do_judge_timed(
         self, links: list[int], calls: list[int], seed: int, elements: int, sampled_tree: Tree, folder: str
@@ -35,6 +42,9 @@ class JudgesTimedCalls(TimedOperations):
         for call, wanted in self._answers(links, calls):
             cut = map_tensors(sampled(wanted, seed, elements), self._device.home)
             if message := self._mismatch(given[call], cut):
+                return {"wrong": f"timed call {call + 1} of {len(links)}: {message}"}
+        for call in calls[:_RANDOM_CALLS] if self._judge.by_distribution else ():
+            if message := self._never_given(given[call], call, links[call], seed, elements):
                 return {"wrong": f"timed call {call + 1} of {len(links)}: {message}"}
         return {}
 
@@ -52,6 +62,8 @@ class JudgesTimedCalls(TimedOperations):
         if (fault := structure_mismatch(output, expected.output)) is not None:
             return {"wrong": f"timed call {call + 1}: {fault.message}"}
         for leaf, value in walk(output, "output"):
+            if leaf in self._judge.by_distribution:
+                continue  # elements of it were held against what the reference gives
             if leaf in expected.leaves and (message := self._miss(draw, leaf, value, expected.leaves[leaf])):
                 return {"wrong": f"timed call {call + 1}: {message}"}
         return {}
@@ -77,7 +89,7 @@ class JudgesTimedCalls(TimedOperations):
         reference = self._reference_itself()
         relative, absolute = reference.relative_error, reference.absolute_error
         for (leaf, mine), (_, theirs) in zip(walk(given, "output"), walk(wanted, "output"), strict=True):
-            if leaf in reference.choosing:
+            if leaf in reference.choosing or leaf in self._judge.by_distribution:
                 continue  # ties are judged where the values are at hand that were chosen from
             if isinstance(mine, torch.Tensor):
                 message = sample_mismatch(mine, theirs, relative.get(leaf, 0.0), absolute.get(leaf, 0.0))
@@ -85,6 +97,31 @@ class JudgesTimedCalls(TimedOperations):
                 message = None if mine == theirs else f"{mine!r}; expected {theirs!r}"
             if message:
                 return f"{leaf}: {message}"
+        return None
+
+    def _never_given(self, given: Any, call: int, link: int, seed: int, elements: int) -> str | None:
+        """Returns which random output of a timed call holds values that the reference gives under no seed.
+
+        Where the reference's own values hardly repeat from seed to seed, nothing can be said, and nothing is.
+        """
+        with self._watch().inputs.poked(call, link) as inputs:
+            draw = self._timed_draw(map_tensors(inputs, own_copy), link)
+        runs = [self._reference_itself().outputs(draw, (link + i) % 2**32) for i in range(1, _RANDOM_RUNS + 1)]
+        known = [dict(walk(map_tensors(sampled(run, seed, elements), self._device.home), "output")) for run in runs]
+        self.restart()
+        mine = dict(walk(given, "output"))
+        for leaf in sorted(self._judge.by_distribution & known[0].keys()):
+            rows = torch.stack([run[leaf].reshape(-1) for run in known]).double()
+            relative = tolerance.SAMPLED_FACTOR * max(
+                self._reference_itself().relative_error.get(leaf, 0.0), tolerance.SAMPLED_FACTOR * _unit(mine[leaf])
+            )
+            absolute = relative * rows.abs().mean().item()
+            others = [
+                unseen(row, torch.cat([rows[:i], rows[i + 1 :]]), absolute, relative) for i, row in enumerate(rows)
+            ]
+            share = unseen(mine[leaf].reshape(-1).double(), rows, absolute, relative)
+            if share > tolerance.RANDOM_UNSEEN_FACTOR * max(others) + tolerance.RANDOM_UNSEEN_SHARE:
+                return f"{leaf}: {100 * share:.3g} % of the elements hold values that the reference never gives there"
         return None
 
     def _miss(self, draw: Draw, leaf: str, value: Any, expected: Expected) -> str | None:
@@ -97,3 +134,7 @@ class JudgesTimedCalls(TimedOperations):
 
     def _reference_itself(self) -> Reference:
         raise NotImplementedError
+
+
+def _unit(tensor: torch.Tensor) -> float:
+    return torch.finfo(tensor.dtype).eps if tensor.is_floating_point() or tensor.is_complex() else 0.0
