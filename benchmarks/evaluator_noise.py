@@ -89,7 +89,7 @@ def main() -> int:
     wanted = [(name, 0.0) for name in names] + [(n, s) for n in names[: asked.planted] for s in (0.05, 0.002)]
     for name, share in wanted:
         key = f"{name} +{100 * share:g} %"
-        if key in rows or time.monotonic() > ends:
+        if rows.get(key, {}).get("status") == "PASSED" or time.monotonic() > ends:
             continue
         try:
             rows[key] = measured(name, share, asked.target)
@@ -108,6 +108,8 @@ def main() -> int:
 def measured(name: str, share: float, target: Any) -> dict[str, Any]:
     """Returns what attest says of a task against itself, with a delay of a share of its own time."""
     from egg.evaluation.evaluator import LocalEvaluator
+    from egg.evaluation.house import House
+    from egg.evaluation.tiers import Limits
     from egg.schema.candidate import Candidate
     from egg.schema.run import Config
     from egg.tasks.find import find_task
@@ -119,7 +121,9 @@ def measured(name: str, share: float, target: Any) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="egg-noise-") as work:
         path = Path(work, "task.py")
         path.write_text(PREAMBLE + plain.format("Model") + f"def get_inputs():\n    return [torch.randn{shape}]\n")
-        evaluator = LocalEvaluator(find_task(str(path)), Config(threads=1, target=target), Path(work, "run"))
+        house = House(Limits.trusting(), barred_ok=True)  # the candidates are our own
+        config = Config(threads=1, target=target)
+        evaluator = LocalEvaluator(find_task(str(path)), config, Path(work, "run"), house=house)
         try:
             candidate = Candidate(language="torch", source=PREAMBLE + source, author="benchmark", rationale="")
             seen = evaluator.evaluate(candidate, "attest", 60)

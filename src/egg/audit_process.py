@@ -27,6 +27,7 @@ from egg import compose
 from egg.auditing import Order
 from egg.errors import EggError
 from egg.evaluation.audit.auditor import audit
+from egg.evaluation.memory import ran_out
 from egg.evaluation.roles.reference import Operations
 from egg.evaluation.workers import processes
 from egg.schema.audit import Audit
@@ -35,8 +36,6 @@ from egg.schema.task import Task
 _POLL_S = 0.02
 _PRELOADED = ("egg.tasks.find", "torch.export", "torch.fx.experimental.symbolic_shapes", "torch._dynamo", "torch._refs")
 """What trying a task on shapes alone imports, which takes seconds."""
-_OUT_OF_MEMORY = "DefaultCPUAllocator: "
-"""PyTorch raises a plain RuntimeError where host memory ends; its text is all there is to tell it by."""
 
 
 def main() -> None:
@@ -90,20 +89,20 @@ def _serve(order: Order) -> NoReturn:
 def _answer(order: Order) -> dict[str, Any]:
     try:
         task = compose.find_task(order.spec, order.inputs)
-        return {"audit": audit_here(task, order.policy, order.target).model_dump(mode="json")}
+        return {"audit": audit_here(task, order.policy, order.target, order.crowded).model_dump(mode="json")}
     except EggError as error:
         cause = error.__cause__
-        fault = "memory" if cause is not None and _is_memory(cause) else "task"
+        fault = "memory" if cause is not None and ran_out(cause) else "task"
         return {"fault": fault if error.exit_status == 2 else "house", "message": str(error)}
     except BaseException as error:  # user code may raise anything, SystemExit too
-        if _is_memory(error):
+        if ran_out(error):
             return {"fault": "memory", "message": str(error).strip().splitlines()[0]}
         return {"fault": "house", "message": "".join(traceback.format_exception(error))[-4000:]}
 
 
-def audit_here(task: Task, policy: str, target: str) -> Audit:
-    """Returns the verdict about a task, found in this process. Raises TaskError."""
-    operations: Any = Operations(target)
+def audit_here(task: Task, policy: str, target: str, crowded: bool = False) -> Audit:
+    """Returns the verdict about a task, found in this process; `crowded` as in `Reference`. Raises TaskError."""
+    operations: Any = Operations(target, crowded)
 
     def ask(op: str, **fields: object) -> dict[str, Any]:
         with torch.no_grad():
@@ -112,10 +111,6 @@ def audit_here(task: Task, policy: str, target: str) -> Audit:
     with tempfile.TemporaryDirectory(prefix="egg-audit-") as folder:
         ask("load", task=task.model_dump_json(), folder=folder)
     return audit(task, policy, ask, lambda: secrets.randbits(32), time.monotonic)
-
-
-def _is_memory(error: BaseException) -> bool:
-    return isinstance(error, MemoryError | torch.OutOfMemoryError) or _OUT_OF_MEMORY in str(error)
 
 
 if __name__ == "__main__":

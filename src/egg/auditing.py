@@ -74,6 +74,8 @@ class Order:
     """Limit on private memory; None for no limit."""
     answer: str
     """File that it writes what it found to."""
+    crowded: bool = False
+    """True where others run beside it: out of memory, it gives up, to be run again alone."""
 
 
 def subjects_of(spec: str, inputs: str | None = None, levels: Sequence[int] = (1, 2, 3)) -> list[Subject]:
@@ -204,7 +206,7 @@ class _Pool:
             one.subject.spec, one.subject.inputs, asked.policy, asked.target, one.gpu,
             threads=max(1, len(os.sched_getaffinity(0)) // self.width),
             memory_bytes=self._memory if asked.target == "cpu" else None,
-            answer=str(one.answer),
+            answer=str(one.answer), crowded=self.width > 1,
         )  # fmt: skip
 
     def _outcome(self, one: _Running) -> AuditOutcome:

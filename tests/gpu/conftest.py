@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from egg.evaluation.evaluator import House, LocalEvaluator
+from egg.evaluation.evaluator import LocalEvaluator
+from egg.evaluation.house import House
+from egg.evaluation.tiers import Limits
 from egg.schema.candidate import Candidate
 from egg.schema.evaluation import Evaluation, Tier
 from egg.schema.run import Config
@@ -16,6 +18,7 @@ from egg.tasks.find import find_task
 PREAMBLE = "import torch\nfrom torch import nn\nimport torch.nn.functional as F\n"
 
 Judge = Callable[..., Evaluation]
+EvaluatorFor = Callable[[str], LocalEvaluator]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -39,6 +42,33 @@ def module(forward: str, init: str = "pass", before: str = "", name: str = "Mode
     )
 
 
+def candidate_of(source: str) -> Candidate:
+    return Candidate(language="cuda", source=source, author="test", rationale="")
+
+
+@pytest.fixture(scope="session")
+def evaluator_for(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EvaluatorFor]:
+    """Gives the evaluator of a task in `tasks/` by name; one at a time, since each holds memory of the device."""
+    made: dict[str, LocalEvaluator] = {}
+
+    def make(name: str) -> LocalEvaluator:
+        if name not in made:
+            close()
+            folder = tmp_path_factory.mktemp(name)
+            house = House(Limits.trusting(), lock_path=folder / "lock")
+            task = find_task(str(Path(__file__).parent / "tasks" / f"{name}.py"))
+            made[name] = LocalEvaluator(task, Config(threads=4, target="cuda"), folder / "work", (), house)
+        return made[name]
+
+    def close() -> None:
+        for evaluator in made.values():
+            evaluator.close()
+        made.clear()
+
+    yield make
+    close()
+
+
 @pytest.fixture
 def judge(tmp_path: Path) -> Iterator[Judge]:
     """Evaluates sources against `2 * x` or another task on the GPU, one evaluator a test."""
@@ -50,11 +80,10 @@ def judge(tmp_path: Path) -> Iterator[Judge]:
         if not made:
             path = tmp_path / "task.py"
             path.write_text(module(task, name="Model") + f"\ndef get_inputs():\n    return {inputs}\n")
-            house = House(lock_path=tmp_path / "lock")
+            house = House(Limits.trusting(), lock_path=tmp_path / "lock")  # what a GPU does, whatever the kernel offers
             config = Config(threads=4, target="cuda")
             made.append(LocalEvaluator(find_task(str(path)), config, tmp_path / "work", (), house))
-        candidate = Candidate(language="cuda", source=source, author="test", rationale="")
-        return made[0].evaluate(candidate, tier, 300)
+        return made[0].evaluate(candidate_of(source), tier, 300)
 
     yield run
     for evaluator in made:

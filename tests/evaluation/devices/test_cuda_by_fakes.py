@@ -13,9 +13,10 @@ import torch
 from torch import nn
 
 from egg.evaluation.correctness.fingerprint import Fingerprints
-from egg.evaluation.correctness.oracle import Oracle
+from egg.evaluation.correctness.oracle import NoRoom, Oracle
 from egg.evaluation.devices.cuda import free_blocks
 from egg.evaluation.devices.nvml import open_gpu
+from egg.evaluation.memory import ran_out
 from egg.evaluation.workers import access, processes
 from egg.evaluation.workers.environment import worker_environment
 
@@ -131,6 +132,21 @@ def test_an_oracle_that_the_device_has_no_room_for_runs_on_the_host() -> None:
     assert expected.gold is not None
     assert torch.equal(expected.gold, 2 * x.double())
     assert Oracle(full, "cpu:0", Doubled).values(((x,), {}), {}, 0) is None
+    with pytest.raises(NoRoom, match="no room on the device"):
+        Oracle(full, "cpu:0").judge(((x,), {}), {}, 0, {"output": 2 * x})
+
+
+@pytest.mark.parametrize(
+    ("error", "memory"),
+    [
+        (torch.OutOfMemoryError("Tried to allocate"), True),
+        (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"), True),
+        (MemoryError(), True),
+        (RuntimeError("CUDA error: an illegal memory access was encountered"), False),
+    ],
+)
+def test_a_library_that_finds_no_memory_says_so_in_words_of_its_own(error: BaseException, memory: bool) -> None:
+    assert ran_out(error) is memory
 
 
 def test_a_fingerprint_is_of_the_bytes_whatever_their_alignment() -> None:

@@ -18,9 +18,14 @@ from egg.evaluation.correctness.arithmetic import NarrowingWatch, Shake
 from egg.evaluation.correctness.compare import Expected
 from egg.evaluation.correctness.discrete import Choice, ChoiceWatch, choice_of
 from egg.evaluation.correctness.sizes import largest, rms
+from egg.evaluation.memory import ran_out
 from egg.evaluation.tensors import map_tensors, own_copy, walk
 
 Leaves = dict[str, Any]
+
+
+class NoRoom(MemoryError):
+    """The memory of the device is too small for a run in float64."""
 
 
 class Oracle:
@@ -29,8 +34,8 @@ class Oracle:
     def __init__(
         self, build: Callable[[], nn.Module], device: str = "cpu", build_at_home: Callable[[], nn.Module] | None = None
     ) -> None:
-        """`build` makes the reference in float64 on the device, `build_at_home` in the memory of the host."""
-        self._builders = {device: build, "cpu": build_at_home or build}
+        """`build` makes the reference in float64 on the device, `build_at_home` on the host where that may help out."""
+        self._builders = {device: build, **({"cpu": build_at_home} if build_at_home else {})}
         self._device = device
         self._modules: dict[tuple[torch.dtype, str], nn.Module] = {}
 
@@ -92,14 +97,14 @@ class Oracle:
         shake = Shake(unit)
         try:
             return self._run(map_tensors(call, shake.moved), state, seed, torch.float64, shake, projection) or {}
-        except torch.OutOfMemoryError:
+        except (NoRoom, torch.OutOfMemoryError):
             return {}
 
     def values(self, call: Call, state: dict[str, torch.Tensor], seed: int) -> Leaves | None:
         """Returns the leaves of a float64 run; None where the reference can't run in float64, or not in this memory."""
         try:
             return self._run(call, state, seed, torch.float64)
-        except torch.OutOfMemoryError:
+        except NoRoom:
             return None
 
     def _judging(
@@ -112,11 +117,15 @@ class Oracle:
         projection: Projection | None,
         wanted: Collection[str],
     ) -> Leaves | None:
-        """Returns the wanted leaves of a run, on the host where the device's memory is too small for it."""
+        """Returns the wanted leaves of a run, on the host where the device's memory is too small for it.
+
+        Raises NoRoom where that is not to be.
+        """
         try:
             found = self._run(call, state, seed, dtype, mode, projection)
-        except torch.OutOfMemoryError:
-            found = None
+        except NoRoom:
+            if "cpu" not in self._builders:
+                raise
         else:
             return found and {k: v for k, v in found.items() if k in wanted}
         torch.cuda.empty_cache()
@@ -138,7 +147,10 @@ class Oracle:
         projection: Projection | None = None,
         device: str = "",
     ) -> Leaves | None:
-        """Returns the leaves of a run in `dtype`; None where the reference can't run in it. Raises OutOfMemoryError."""
+        """Returns the leaves of a run in `dtype`; None where the reference can't run in it.
+
+        Raises NoRoom where the memory of the device is too small for it.
+        """
 
         def cast(tensor: torch.Tensor) -> torch.Tensor:
             return tensor.to(dtype) if tensor.is_floating_point() and tensor.dtype != dtype else own_copy(tensor)
@@ -149,9 +161,9 @@ class Oracle:
             args, kwargs = map_tensors(call, cast)
             with mode or nullcontext():
                 output, gradients = call_projected(seed, module, (args, kwargs), projection)
-        except torch.OutOfMemoryError:
-            raise
-        except Exception:  # a dtype written into forward, or an operator without a float64 form
+        except Exception as error:  # a dtype written into forward, or an operator without a float64 form
+            if (device or self._device) != "cpu" and ran_out(error):
+                raise NoRoom("the float64 oracle has no room on the device") from error
             return None
         return {**leaves_of(output, (args, kwargs), module), **gradients}
 

@@ -26,7 +26,8 @@ from egg.tasks.load import init_arguments
 class Operations(JudgesTimedCalls):
     """The operations by name. No candidate code ever runs here."""
 
-    def __init__(self, target: str = "cpu") -> None:
+    def __init__(self, target: str = "cpu", crowded: bool = False) -> None:
+        self._crowded = crowded
         self._device = open_device(target)
         self._reference: Reference | None = None
         self._draw: Draw | None = None
@@ -36,7 +37,7 @@ class Operations(JudgesTimedCalls):
     def do_load(self, task: str, folder: str, policy: Policy = "strict") -> dict[str, Any]:
         """Builds the reference and writes the arguments of its constructor."""
         record = Task.model_validate_json(task)
-        self._reference = Reference(record, self._device.torch_device, policy)
+        self._reference = Reference(record, self._device.torch_device, policy, self._crowded)
         self._function = self._reference.module
         init = init_arguments(record, self._reference.seed)
         return {
