@@ -194,7 +194,7 @@ def _summary(rows: dict[str, Any]) -> dict[str, Any]:
                 "per_minute": round(60 * len(took) / sum(took), 2),
             }  # fmt: skip
     for name in ("search", "attest"):
-        both = [r for r in rows.values() if all("seconds" in r.get(n, {}) for n in (name, "kernelbench"))]
+        both = [r for r in rows.values() if all(r.get(n, {}).get("status") == "PASSED" for n in (name, "kernelbench"))]
         if both:
             ours, theirs = (sum(r[n]["seconds"] for r in both) for n in (name, "kernelbench"))
             summary[f"{name}_over_kernelbench"] = {"candidates": len(both), "times_as_many": round(theirs / ours, 2)}
