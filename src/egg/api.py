@@ -108,6 +108,7 @@ def verify(
     ladder: Sequence[str] | None = None,
     trusted: bool = False,
     target: AskedTarget = "auto",
+    large: bool = False,
     verifier: Verifier | None = None,
 ) -> Verification:
     """Returns the verdict about a candidate: whether it computes what the task computes, and how fast.
@@ -116,6 +117,7 @@ def verify(
     (`inputs` names the maker of a class's inputs), or a live module with its arguments. A candidate that fails is a
     verdict; `explain()` says why. `trusted` goes on where the machine can't isolate it, and the verdict says so.
     `target` is where it runs: `cpu`, `cuda`, or `auto`, the GPU where there is one, but C++ for the CPU on the CPU.
+    `large` tries it past 2^31 elements too, where memory allows; else the verdict says what it would take.
     `verifier` keeps workers between calls. Raises UsageError and TaskError for what can't be verified as it is given,
     SandboxError where the house fails.
     """
@@ -123,7 +125,7 @@ def verify(
     from egg.verification import Asked, Verifier, check_ladder
 
     request.check_policy(policy)
-    asked = Asked(policy, tier, check_ladder(ladder), trusted, target)
+    asked = Asked(policy, tier, check_ladder(ladder), trusted, target, large)
     submission = _submission(candidate, entry)
     found = _reference(task, inputs)
     checked = candidate_of(submission, found)

@@ -51,6 +51,9 @@ class Asked:
     target: AskedTarget = "auto"
     """Where it runs; `auto` as in `egg.candidates.targets.target_of`."""
 
+    large: bool = False
+    """True to try it past 2^31 elements too, in the tier attest and where memory allows."""
+
     @property
     def rungs(self) -> tuple[str, ...]:
         """Those that have to be measured besides eager."""
@@ -79,6 +82,8 @@ class Verifier:
 
         Raises UsageError where this machine can't run it, TaskError and SandboxError as `Evaluator.evaluate` does.
         """
+        if asked.large and asked.tier != "attest":
+            raise UsageError(f"--large belongs to the tier attest: leave out --tier {asked.tier}")
         target = target_of(asked.target, candidate.source)
         evaluator, analyses, note = self._evaluator(task, asked, target)
         seen = self._evaluate(evaluator, candidate, asked.tier)
@@ -132,12 +137,12 @@ class Verifier:
         if self._workplace is None:
             self._workplace = LocalWorkplace(threads, root)
         analyses, note = self._analyses(task, target) if asked.tier == "attest" else ((), "")
-        key = (f"{task.content_hash}{bool(analyses)}{asked.trusted}{target}", asked.policy)
+        key = (f"{task.content_hash}{bool(analyses)}{asked.trusted}{asked.large}{target}", asked.policy)
         if key not in self._evaluators:
             config = Config(threads=threads, target=target, policy=asked.policy, ladder=("eager", *asked.rungs))
             work = root / str(len(self._evaluators))
             limits = Limits.trusting() if asked.trusted else Limits()
-            house = House(limits, audits=compose.cache_folder() / "audits")
+            house = House(limits, large=asked.large, audits=compose.cache_folder() / "audits")
             self._evaluators[key] = LocalEvaluator(task, config, work, analyses, house, self._workplace)
         return self._evaluators[key], analyses, note
 

@@ -133,13 +133,16 @@ def verify(
     target: TargetName = "auto",
     ladder: Ladder = None,
     trusted: Trusted = False,
+    large: Annotated[
+        bool, Parameter(negative="", help="Try it past 2^31 elements too, where memory allows. Tier attest.")
+    ] = False,
     out: Annotated[Path | None, Parameter(help="File for the JSON document.")] = None,
     as_json: Json = False,
 ) -> int:
     """Prove that a kernel of your own computes what the task computes, and measure it."""
     from egg.cli.verify import Command, verify
 
-    return verify(Command(candidate, task, inputs, entry, policy, tier, target, ladder, trusted, out, as_json))
+    return verify(Command(candidate, task, inputs, entry, policy, tier, target, ladder, trusted, large, out, as_json))
 
 
 @app.command

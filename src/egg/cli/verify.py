@@ -36,6 +36,7 @@ class Command:
     target: AskedTarget
     ladder: tuple[str, ...] | None
     trusted: bool
+    large: bool
     out: Path | None
     as_json: bool
 
@@ -50,7 +51,7 @@ def verify(command: Command) -> int:
     task = compose.find_task(command.task, command.inputs)
     candidate = candidate_of(submission, task)
     with Verifier() as verifier:
-        asked = Asked(command.policy, command.tier, ladder, command.trusted, command.target)
+        asked = Asked(command.policy, command.tier, ladder, command.trusted, command.target, command.large)
         found = verifier.verify(task, candidate, submission.name, asked)
     document = compose.as_json(verification_data(found))
     if command.out is not None:

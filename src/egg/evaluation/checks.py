@@ -46,7 +46,10 @@ class Checks:
         started_s = self._setting.left_s()
         self._reference.desk.ask("begin")
         for kind in plan_for(self._setting.plan.trials, self._setting.policy) * self._turns:
-            if not (kind.own or kind.needed) and started_s - self._setting.left_s() > self._setting.plan.check_s:
+            if (
+                not (kind.own or kind.needed or kind.large)
+                and started_s - self._setting.left_s() > self._setting.plan.check_s
+            ):
                 self._skip(workload, kind, f"checking took more than {self._setting.plan.check_s:g} s")
                 continue
             try:

@@ -14,7 +14,7 @@ from egg.evaluation.desk import ReferenceLost
 from egg.evaluation.house import House
 from egg.evaluation.sitting import Sittings
 from egg.evaluation.standing import StandingReference
-from egg.evaluation.tiers import PLANS, TierPlan, with_draws
+from egg.evaluation.tiers import PLANS, TierPlan, with_draws, with_large
 from egg.evaluation.timing.ladder import Ladder
 from egg.evaluation.workers.local import LocalWorkplace
 from egg.evaluation.workers.workplace import Workplace
@@ -116,6 +116,8 @@ class LocalEvaluator:
     def _plan(self, tier: Tier) -> TierPlan:
         """Returns the plan of a tier, with the draws that tell this task's candidates from trivial answers."""
         plan = PLANS[tier]
+        if self._house.large and tier == "attest":
+            plan = with_large(plan)
         if self._audit is None or self._audit.verdict != "redrawn":
             return plan
         return with_draws(plan, [name for name in self._audit.counting if name != OWN])

@@ -34,5 +34,7 @@ class House:
     lock_path: Path = field(default_factory=default_lock_path)
     audits: Path | None = None
     """Folder where verdicts of audits are kept between evaluators; None keeps none."""
+    large: bool = False
+    """True to try attested candidates past 2^31 elements too, where memory allows."""
     barred_ok: bool = False
     """True to evaluate candidates of a barred task all the same; each evaluation then says so."""

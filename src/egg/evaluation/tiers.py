@@ -71,6 +71,11 @@ def with_draws(plan: TierPlan, draws: Sequence[str]) -> TierPlan:
     return replace(plan, trials=(*plan.trials, *more))
 
 
+def with_large(plan: TierPlan) -> TierPlan:
+    """Returns the plan with a trial past 2^31 elements."""
+    return replace(plan, trials=(*plan.trials, *trials.LARGE))
+
+
 def _deadlines() -> dict[Phase, float]:
     return {"import": 120.0, "construct": 120.0, "build": 120.0, "check": 120.0, "time": 180.0, "transfer": 60.0}
 

@@ -6,7 +6,9 @@ import pytest
 from tests.evaluation.conftest import MakeTask, model
 from tests.evaluation.correctness.conftest import Try
 
-from egg.evaluation.correctness.trials import ATTEST, SEARCH, TrialKind, plan_for
+from egg.evaluation.correctness import shapes
+from egg.evaluation.correctness.trials import ATTEST, LARGE, SEARCH, TrialKind, plan_for
+from egg.evaluation.tiers import PLANS, with_large
 from egg.evaluation.workers.worker import Refusal
 
 SOFTMAX = "return x.softmax(-1)"
@@ -59,6 +61,40 @@ def test_an_honest_kernel_passes_every_trial_that_applies(trial: TrialKind, make
     assert "message" not in verdict, verdict
     if "skipped" in verdict:
         assert trial.name in ("second call", "integers", "channels last", "odd sizes"), verdict
+
+
+LARGE_TRIAL = LARGE[0]
+WRAPS = "n = x.numel()\ny = x * 2\ny.view(-1)[1 << 16 :] = 0\nreturn y"
+
+
+def test_an_index_that_overflows_is_found_past_its_range(
+    make_task: MakeTask, attempt: Try, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = make_task("return x * 2", ROWS)
+    monkeypatch.setattr(shapes, "_PAST", 1 << 16)
+    assert "error ratio" in attempt(task, model(WRAPS), LARGE_TRIAL)["message"]
+    assert "message" not in attempt(task, model(WRAPS), TrialKind("batch + 1", shape="batch + 1"))
+    right = attempt(task, model("return x + x"), LARGE_TRIAL)
+    assert "message" not in right
+    assert right["leaves"][0]["elements"] > 1 << 16
+
+
+def test_a_size_that_memory_does_not_hold_is_left_out_with_the_reason(
+    make_task: MakeTask, attempt: Try, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = make_task("return x * 2", ROWS)
+    monkeypatch.setattr(shapes, "free_bytes", lambda _device: 1 << 30)
+    skipped = attempt(task, model("return x * 2"), LARGE_TRIAL)["skipped"]
+    assert skipped == "it takes about 36 GiB of memory, and 1 GiB are free"
+    monkeypatch.setattr(shapes, "_PAST", 1 << 16)
+    monkeypatch.setattr(shapes, "free_bytes", lambda _device: 1 << 21)  # enough for as many bytes, not elements
+    found = attempt(task, model("return x * 2"), LARGE_TRIAL)
+    assert 1 << 14 < found["leaves"][0]["elements"] < 1 << 15
+
+
+def test_a_large_trial_is_part_of_the_plan_where_it_is_asked_for() -> None:
+    assert with_large(PLANS["attest"]).trials == (*ATTEST, *LARGE)
+    assert not LARGE_TRIAL.required
 
 
 def test_statistics_are_held_after_a_second_call(make_task: MakeTask, attempt: Try) -> None:

@@ -11,7 +11,7 @@ from egg.evaluation.correctness.draws import any_distribution, redrawn_inputs
 from egg.evaluation.correctness.layouts import laid_out
 from egg.evaluation.correctness.linear import why_not_exact
 from egg.evaluation.correctness.oracle import Leaves, Oracle
-from egg.evaluation.correctness.shapes import reshaped
+from egg.evaluation.correctness.shapes import TooLarge, reshaped
 from egg.evaluation.correctness.special import with_specials
 from egg.evaluation.correctness.trials import DISTRIBUTIONS, SIGNED, SPECIALS, TrialKind
 from egg.evaluation.tensors import map_tensors, walk
@@ -59,7 +59,10 @@ class Inputs:
 
     def _resized(self, call: Call, workload: str, seed: int, trial: TrialKind, state: State) -> Call:
         second = self._own(workload, (seed + 1) % 2**32)
-        made = reshaped(call, second, trial.shape, lambda c: self._accepts(c, state, seed))
+        try:
+            made = reshaped(call, second, trial.shape, lambda c: self._accepts(c, state, seed))
+        except TooLarge as reason:
+            raise Inapplicable(str(reason)) from reason
         return _must(made, "the reference takes no other size of this kind")
 
     def _must_be_exact(self, call: Call, state: State, seed: int) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Callable
 
 import torch
@@ -12,10 +14,20 @@ from egg.evaluation.tensors import map_tensors, walk
 
 Accepts = Callable[[Call], bool]
 _PAST = 2**31
+_COPIES, _WIDE_COPIES = 6, 6
+"""What a trial holds at once of each element: inputs, outputs and the candidate's of both in the task's dtype; oracle,
+errors and what the comparison makes of them in float64."""
+
+
+class TooLarge(Exception):
+    """Inputs of a size take more memory than there is; the message says how much."""
 
 
 def reshaped(first: Call, second: Call, shape: str, accepts: Accepts) -> Call | None:
-    """Returns inputs of other sizes that the reference accepts, or None; `second` is another draw, for more rows."""
+    """Returns inputs of other sizes that the reference accepts, or None; `second` is another draw, for more rows.
+
+    Raises TooLarge where a size past 2^31 needs more memory than there is.
+    """
     batch = _batch(first)
     if batch is None:
         return None
@@ -33,9 +45,26 @@ def reshaped(first: Call, second: Call, shape: str, accepts: Accepts) -> Call | 
 
 
 def _large(first: Call, second: Call, batch: int, accepts: Accepts) -> Call | None:
-    largest = max(_tensors(first), key=lambda t: t.numel())
-    rows = _PAST // (largest.numel() // max(batch, 1)) + 1
+    """Returns inputs of which the largest has more than 2^31 elements, or bytes where memory allows no more."""
+    largest = max((t for t in _tensors(first) if t.shape[:1] == (batch,)), key=lambda t: t.numel())
+    if largest.numel() == 0:
+        return None
+    free = free_bytes(largest.device.type)
+    sizes = (_PAST, _PAST // largest.element_size())
+    needed = [n * (_COPIES * largest.element_size() + _WIDE_COPIES * torch.float64.itemsize) for n in sizes]
+    fitting = [n for n, takes in zip(sizes, needed, strict=True) if takes <= free]
+    if not fitting:
+        raise TooLarge(f"it takes about {needed[-1] / 2**30:.3g} GiB of memory, and {free / 2**30:.3g} GiB are free")
+    rows = fitting[0] // (largest.numel() // batch) + 1
     return _accepted(_resized(first, second, {batch: rows}, batch_only=True), accepts)
+
+
+def free_bytes(device: str) -> int:
+    """Returns the memory that is free: of the GPU, or of the machine and of the disk that tensors travel over."""
+    if device == "cuda":
+        return torch.cuda.mem_get_info()[0]
+    memory = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return min(memory, shutil.disk_usage(".").free)
 
 
 def _odd(first: Call, second: Call, accepts: Accepts) -> Call | None:
