@@ -3,8 +3,8 @@ results/evaluator_noise_<device>.json.
 
     python benchmarks/evaluator_noise.py [--target cpu|cuda] [--tasks 20] [--planted 3] [--limit 300]
 
-Each task is measured against itself: a claim of faster or slower is an error. Then, on some tasks, a delay of 5 % and
-one of 0.2 % of the call's own time is planted: the first has to be found, the second not to be claimed. Attest tier.
+Each task is measured against itself: a claim of faster or slower is an error. On some tasks, a delay of 5 % and one of
+0.2 % of the call's own time is planted in a copy: the first has to be found, the second not to be claimed. Attest tier.
 Rows of the file are kept, so that it can be run in pieces; `--again` starts anew.
 """
 
@@ -18,6 +18,8 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+from egg.evaluation.workers.local import LocalWorkplace
 
 ROOT = Path(__file__).resolve().parent.parent
 PREAMBLE = "import torch\nfrom torch import nn\nimport torch.nn.functional as F\n"
@@ -86,13 +88,30 @@ def main() -> int:
         rows = json.loads(out.read_text())["rows"]
     ends = time.monotonic() + asked.limit
     names = list(TASKS)[: asked.tasks]
-    wanted = [(name, 0.0) for name in names] + [(n, s) for n in names[: asked.planted] for s in (0.05, 0.002)]
+    planted = names[: asked.planted]  # first, so that a run that is cut short shows something of each kind
+    wanted = [(n, s) for n in planted for s in (0.0, 0.05, 0.002)] + [(n, 0.0) for n in names[asked.planted :]]
+    with tempfile.TemporaryDirectory(prefix="egg-noise-") as work:
+        workplace = LocalWorkplace(threads=1, folder=Path(work))
+        try:
+            _measure(wanted, rows, asked, ends, out, workplace)
+        finally:
+            workplace.close()
+    total = summary(rows, len(wanted))
+    print(json.dumps(total, indent=1))
+    return 0 if not total["wrong_claims"] and not total["missed"] else 1
+
+
+def _measure(
+    wanted: list[tuple[str, float]], rows: dict[str, Any], asked: argparse.Namespace, ends: float, out: Path,
+    workplace: LocalWorkplace,
+) -> None:  # fmt: skip
+    """Measures what is wanted and not there yet, and writes the file after each."""
     for name, share in wanted:
         key = f"{name} +{100 * share:g} %"
         if rows.get(key, {}).get("status") == "PASSED" or time.monotonic() > ends:
             continue
         try:
-            rows[key] = measured(name, share, asked.target)
+            rows[key] = measured(name, share, asked.target, workplace)
         except Exception as error:  # a row that failed is a result too
             rows[key] = {"status": f"failed: {type(error).__name__}: {error}"}
         print(key, json.dumps(rows[key]), flush=True)
@@ -100,12 +119,9 @@ def main() -> int:
         report |= {"command": " ".join(["python", *sys.argv]), "summary": summary(rows, len(wanted)), "rows": rows}
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(json.dumps(report, indent=1) + "\n")
-    total = summary(rows, len(wanted))
-    print(json.dumps(total, indent=1))
-    return 0 if not total["wrong_claims"] and not total["missed"] else 1
 
 
-def measured(name: str, share: float, target: Any) -> dict[str, Any]:
+def measured(name: str, share: float, target: Any, workplace: LocalWorkplace) -> dict[str, Any]:
     """Returns what attest says of a task against itself, with a delay of a share of its own time."""
     from egg.evaluation.evaluator import LocalEvaluator
     from egg.evaluation.house import House
@@ -117,13 +133,16 @@ def measured(name: str, share: float, target: Any) -> dict[str, Any]:
     forward, shape = TASKS[name], ROWS[target]
     plain = "class {}(nn.Module):\n    def forward(self, x):\n        return " + forward + "\n"
     sync = "torch.cuda.synchronize()" if target == "cuda" else "pass"
-    source = plain.format("ModelNew") if share == 0 else DELAYED.format(forward=forward, share=share, sync=sync)
+    source, reference = plain.format("ModelNew"), plain.format("Model")
+    if share:  # both wait alike, one of them longer: what the waiting itself costs is no difference
+        source, reference = (DELAYED.format(forward=forward, share=each, sync=sync) for each in (share, 0.0))
+        reference = reference.replace("ModelNew", "Model")
     with tempfile.TemporaryDirectory(prefix="egg-noise-") as work:
         path = Path(work, "task.py")
-        path.write_text(PREAMBLE + plain.format("Model") + f"def get_inputs():\n    return [torch.randn{shape}]\n")
+        path.write_text(PREAMBLE + reference + f"\ndef get_inputs():\n    return [torch.randn{shape}]\n")
         house = House(Limits.trusting(), barred_ok=True)  # the candidates are our own
         config = Config(threads=1, target=target)
-        evaluator = LocalEvaluator(find_task(str(path)), config, Path(work, "run"), house=house)
+        evaluator = LocalEvaluator(find_task(str(path)), config, Path(work, "run"), house=house, workplace=workplace)
         try:
             candidate = Candidate(language="torch", source=PREAMBLE + source, author="benchmark", rationale="")
             seen = evaluator.evaluate(candidate, "attest", 60)

@@ -22,8 +22,8 @@ from egg.tasks.seeds import input_seed, seeded
 
 __all__ = [
     "Loaded", "Sketch", "draw_inputs", "dtype_name", "extended_path", "flatten_leaves", "init_arguments",
-    "map_leaves", "materialize", "module_from_text", "path_text", "place_of", "recurrent_layers_whole", "seeded",
-    "sketch", "spec_of", "task_error",
+    "map_leaves", "materialize", "module_from_text", "module_of", "path_text", "place_of", "recurrent_layers_whole",
+    "seeded", "sketch", "spec_of", "task_error",
 ]  # fmt: skip
 
 
@@ -69,6 +69,14 @@ def materialize(
     move_module(module, dtype, device)
     args, kwargs = map_leaves(lambda leaf: _moved(leaf, dtype, device), (args, kwargs))
     return Loaded(module, args, kwargs)
+
+
+def module_of(task: Task, seed: int, dtype: Literal["float64"] | None = None, device: str = "cpu") -> nn.Module:
+    """Returns the module of `materialize` without the inputs, which may take gigabytes. Raises TaskError."""
+    with extended_path(task.search_path):
+        module = build_module(recipe_of(task), task.training, seed)
+    move_module(module, dtype, device)
+    return module
 
 
 def draw_inputs(task: Task, workload: Workload, seed: int, device: str = "cpu") -> Call:

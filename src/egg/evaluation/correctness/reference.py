@@ -34,7 +34,7 @@ from egg.evaluation.correctness.weights import Weights, copied
 from egg.evaluation.memory import ran_out
 from egg.evaluation.tensors import map_tensors, own_copy, same_bytes, walk
 from egg.schema.task import Policy, Task
-from egg.tasks.load import materialize
+from egg.tasks.load import module_of
 
 State = dict[str, torch.Tensor]
 
@@ -91,7 +91,7 @@ class Reference:
         self._task = task
         self._device = device
         self.seed = task.workloads[0].seed
-        self.module = materialize(task, task.workloads[0], self.seed, device=device).module
+        self.module = module_of(task, self.seed, device=device)
         self.differentiable = task.differentiable
         self._policy = policy
         self._crowded = crowded
@@ -111,7 +111,7 @@ class Reference:
         self._chooses = False
 
     def _built_for(self, device: str) -> Callable[[], nn.Module]:
-        return lambda: materialize(self._task, self._task.workloads[0], self.seed, "float64", device).module
+        return lambda: module_of(self._task, self.seed, "float64", device)
 
     def draw(self, workload: str, seed: int, kind: str, state: bool) -> Draw | None:
         """Returns a draw of a kind of values, with fresh weights where `state` says so; None where it has none."""
@@ -156,7 +156,7 @@ class Reference:
         """Returns weights other than `state`: the constructor's, or under another seed where these are given."""
         if state is not self._weights.pristine:
             return self._weights.pristine
-        return copied(materialize(self._task, self._task.workloads[0], seed, device=self._device).module.state_dict())
+        return copied(module_of(self._task, seed, device=self._device).state_dict())
 
     @property
     def state(self) -> State:

@@ -43,6 +43,9 @@ from egg.evaluation.tensors import (
 )
 from egg.evaluation.workers.worker import Refusal
 
+_KEPT_BYTES = 8 * 2**30
+"""Outputs that take more are not kept for a later look, except for the first."""
+
 
 class Operations(TimedOperations):
     """The operations by name; the caller gives each its own deadline."""
@@ -141,7 +144,7 @@ class Operations(TimedOperations):
         self._assert_mode("after")
         if replaced := self._bindings.replaced():
             raise Refusal("rejected", f"the candidate replaced {', '.join(replaced)}")
-        if len(self._kept) < KEPT_CALLS:
+        if len(self._kept) < KEPT_CALLS and _nbytes(self._kept) < _KEPT_BYTES:
             self._kept.append(self._output)
         changed = [k for k, v in settings().items() if v != self._settings[k]]
         return {"settings_changed": changed}
@@ -161,6 +164,7 @@ class Operations(TimedOperations):
 
     def do_send_kept(self, folder: str) -> dict[str, Any]:
         """Writes the outputs of the first calls again, as they are now."""
+        self._device.release_sent()  # the outputs that were judged; on a device, both take as much as they are
         kept = [self._write(value, Path(folder), f"kept{i}_") for i, value in enumerate(self._kept)]
         self._kept = []
         return {"kept": kept}
@@ -223,6 +227,10 @@ class Operations(TimedOperations):
             return write_tree(value, folder, prefix, device=self._device)
         except Unsupported as error:
             raise Refusal("rejected", f"the output holds {error}") from error
+
+
+def _nbytes(outputs: list[Any]) -> int:
+    return sum(v.numel() * v.element_size() for _, v in walk(outputs, "kept") if isinstance(v, torch.Tensor))
 
 
 def _named(call: Call) -> list[tuple[str, Any]]:
