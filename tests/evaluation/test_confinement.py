@@ -262,3 +262,20 @@ def test_every_jump_of_the_filter_stays_within_it(architecture: str) -> None:
 def test_an_architecture_without_a_table_has_no_filter() -> None:
     with pytest.raises(OSError, match="no table of system calls for riscv64"):
         seccomp.program("riscv64")
+
+
+def test_the_rules_of_a_process_follow_its_own_link(tmp_path: Path) -> None:
+    for private in (True, False):
+        paths = [rule.path for rule in access.process_rules(private)]
+        assert "/proc/self" in paths
+        assert f"/proc/{os.getpid()}" not in paths
+
+
+def test_a_thread_can_be_named_as_a_driver_names_its_own(inmate: Worker) -> None:
+    named = (
+        "import os, threading\nready, done = threading.Event(), threading.Event()\n"
+        "def wait():\n    ready.set()\n    done.wait()\n"
+        "t = threading.Thread(target=wait)\nt.start()\nready.wait()\n"
+        "fd = os.open(f'/proc/self/task/{t.native_id}/comm', os.O_RDWR)\nos.write(fd, b'cuda')\ndone.set()\nt.join()"
+    )
+    assert attempt(inmate, named) == "done"

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from egg.evaluation.correctness.oracle import NoRoom, Oracle
 from egg.evaluation.devices.cuda import free_blocks
 from egg.evaluation.devices.nvml import open_gpu
 from egg.evaluation.memory import ran_out
+from egg.evaluation.roles.tools import warm_triton
 from egg.evaluation.workers import access, processes
 from egg.evaluation.workers.environment import worker_environment
 
@@ -156,3 +158,16 @@ def test_a_fingerprint_is_of_the_bytes_whatever_their_alignment() -> None:
     changed = x.clone()
     changed[99_998] += 1
     assert marks.of(changed) != marks.of(x)
+
+
+def test_triton_is_made_ready_where_it_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    active = SimpleNamespace(get_current_target=lambda: asked.append("target"))
+    triton: Any = SimpleNamespace(runtime=SimpleNamespace(driver=SimpleNamespace(active=active)))
+    monkeypatch.setitem(sys.modules, "triton", triton)
+    assert warm_triton()
+    assert asked == ["target"]
+    triton.runtime.driver = None
+    assert not warm_triton()
+    monkeypatch.setitem(sys.modules, "triton", None)
+    assert not warm_triton()

@@ -30,6 +30,7 @@ from egg.evaluation.roles.inputs import Inputs
 from egg.evaluation.roles.state_names import NAMES_LITERAL, matched_names
 from egg.evaluation.roles.stopwatch import Stopwatch
 from egg.evaluation.roles.timed import TimedOperations
+from egg.evaluation.roles.tools import warm_triton
 from egg.evaluation.tensors import (
     Tree,
     Unsupported,
@@ -52,6 +53,8 @@ class Operations(TimedOperations):
 
     def __init__(self, target: str = "cpu") -> None:
         self._device = open_device(target)
+        if target == "cuda":
+            warm_triton()
         self._settings = settings()
         self._bindings = Bindings()
         self._source = ""

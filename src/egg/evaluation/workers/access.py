@@ -49,8 +49,12 @@ def process_rules(private: bool) -> list[Rule]:
     """Returns what may be read in /proc: all of a `private` one, else this process and the machine alone."""
     if private:
         return [Rule("/proc", READ), Rule("/proc/self", CHANGE)]
-    machine = ("cpuinfo", "meminfo", "stat", "filesystems", "mounts", "devices", "driver", "sys", "version", "loadavg")
-    return [Rule(f"/proc/{name}", READ) for name in machine] + [Rule(f"/proc/{os.getpid()}", CHANGE)]
+    machine = (
+        "cpuinfo", "meminfo", "stat", "filesystems", "mounts", "devices", "driver", "sys", "version", "loadavg",
+        "modules",
+    )  # fmt: skip
+    # By its own link: in a process namespace, the number of this process is another one's in a /proc of the machine.
+    return [Rule(f"/proc/{name}", READ) for name in machine] + [Rule("/proc/self", CHANGE)]
 
 
 def shared_memory_rules() -> list[Rule]:

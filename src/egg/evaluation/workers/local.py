@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import select
 import selectors
 import signal
 import socket
@@ -27,6 +28,8 @@ from egg.evaluation.workers.workplace import Loss, Post, Worker, WorkerFault, Wo
 
 START_DEADLINE_S = 60.0
 _GRACE_S = 0.3
+_LAST_S = 0.2
+"""Seconds that a worker without a channel has to end."""
 _LOG_BYTES = 16_384
 
 
@@ -223,6 +226,8 @@ class LocalWorker:
 
     def _after_exit(self) -> WorkerLost:
         """Returns the loss of a worker that closed its channel: by its exit code, its signal, or no memory."""
+        # It closed its channel, or the kernel did so: how it ends by itself says more than that it was ended.
+        select.select([self._pidfd] if not self._ended else [], [], [], _LAST_S)
         self._drain_log()
         killed_for_memory = processes.oom_kills() > self._oom_kills
         status = self._end(0.0)

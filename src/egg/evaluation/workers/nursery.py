@@ -24,7 +24,10 @@ from typing import Any, NoReturn
 from egg.evaluation.workers import limits, processes
 from egg.evaluation.workers.namespaces import ProcessNamespaces, identities
 
-PRELOADED = ("torch", "torch.export", "tvm_ffi.cpp", "egg.evaluation.roles.candidate", "egg.evaluation.roles.reference")
+PRELOADED = (
+    "torch", "torch.export", "tvm_ffi.cpp", "triton",
+    "egg.evaluation.roles.candidate", "egg.evaluation.roles.reference",
+)  # fmt: skip
 """Imported before the first fork, where installed."""
 
 _POLL_S = 0.002

@@ -88,8 +88,8 @@ def program(architecture: str) -> bytes:
         *_for_call(_CLONE3[column], [_fail(errno.ENOSYS)]),
         *_for_call(_CLONE[column], [_argument(0), _step(_JSET, _NEW_NAMESPACES, 0, 1), no]),
         *_for_call(_SOCKET[column], [*_only_local(out), *_no_datagrams(out)]),
-        # As where nobody listens: a driver that looks for a service of its own goes on without it.
-        *_for_call(_CONNECT[column], [_fail(errno.ECONNREFUSED)]),
+        # As where there is no such socket: CUDA looks for a service of its own at its start, and goes on without it.
+        *_for_call(_CONNECT[column], [_fail(errno.ENOENT)]),
         *_for_call(
             _SENDTO[column],
             [_argument(4), _step(_JEQ, 0, 1, 0), out, _argument(4, True), _step(_JEQ, 0, 1, 0), out],
