@@ -7,13 +7,19 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.evaluation.conftest import PREAMBLE
+from tests.evaluation.conftest import PREAMBLE, candidate_of, model
 from torch import Tensor
 
 from egg.evaluation.correctness.arithmetic import cut_to_tf32, rounded_to_bfloat16
 from egg.evaluation.correctness.compare import Measured, measure
 from egg.evaluation.correctness.reference import Reference
+from egg.evaluation.correctness.tolerance import RELAXED
 from egg.evaluation.correctness.trials import TrialKind
+from egg.evaluation.evaluator import LocalEvaluator
+from egg.evaluation.house import House
+from egg.evaluation.workers.local import LocalWorkplace
+from egg.schema.evaluation import Status
+from egg.schema.run import Config
 from egg.schema.task import Policy
 from egg.tasks.find import find_task
 
@@ -88,6 +94,20 @@ def test_a_policy_draws_its_line(policy: Policy, product: Product, passes: bool,
     found = measure("output", product(*draw.call[0]), expected)
     assert isinstance(found, Measured)
     assert found.passed is passes, found
+
+
+def test_a_relaxed_policy_holds_in_the_workers_too(tmp_path: Path, workplace: LocalWorkplace) -> None:
+    path = tmp_path / "task.py"
+    path.write_text(TASK)
+    house, config = House(lock_path=tmp_path / "lock"), Config(threads=1, policy="half")
+    evaluator = LocalEvaluator(find_task(str(path)), config, tmp_path / "work", (), house, workplace)
+    source = model("return x.bfloat16().float() @ y.bfloat16().float()")
+    seen = evaluator.evaluate(candidate_of(source), "search", 60)
+    evaluator.close()
+    assert seen.status is Status.PASSED, seen.failure
+    assert seen.basis is not None
+    assert seen.basis.policy == "half"
+    assert {leaf.limit_rms for trial in seen.trials for leaf in trial.leaves} == {RELAXED.rms}
 
 
 def test_a_relaxed_policy_leaves_what_is_no_product_alone(tmp_path: Path) -> None:

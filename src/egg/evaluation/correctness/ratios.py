@@ -97,10 +97,12 @@ class Ratios:
         error_max, counted = 0.0, 0
         for part in self._parts():
             e, g, d, count = self._widened(part)
-            squares = torch.stack([e.square(), g.square(), d.square()])
+            squares = torch.empty(3, e.numel(), dtype=torch.float64, device=e.device)
+            for row, values in zip(squares, (e, g, d), strict=True):
+                torch.mul(values, values, out=row)
             sums += squares.sum(1).cpu()
-            tops.append(d.abs().max().item())
-            error_max = max(error_max, e.abs().max().item())
+            tops.append(_top(d))
+            error_max = max(error_max, _top(e))
             counted += count
             rows = e.numel() // self._width
             if rows and self._g.numel() >= 2 * self._width:
@@ -140,8 +142,10 @@ class Ratios:
             count = max(1, min(tolerance.SLICES, extent, self._chunk // elements))
             picked = torch.randint(extent, (count,)).to(self._g.device)
             c, r, g, e = (t.view(self._full).index_select(dim, picked) for t in (self._c, self._r, self._g, self._e))
-            judged = torch.isfinite(g) & torch.isfinite(r)
-            parts = [torch.where(judged, t, 0.0).double() for t in (e, g, c.double() - g.double())]
+            parts = [e.double(), g.double(), c.double() - g.double()]
+            if not self._plain:
+                judged = torch.isfinite(g) & torch.isfinite(r)
+                parts = [torch.where(judged, t, 0.0) for t in parts]
             squares = torch.stack(parts).movedim(dim + 1, 1).flatten(2).square()
             found.append(squares.mean(-1))
         return found
@@ -161,6 +165,12 @@ def _largest_slice(squares: torch.Tensor, relative: float, floor: float) -> floa
     error, gold, difference = squares.sqrt()
     allowed = error.maximum(relative * gold).clamp(min=floor)
     return torch.where(difference == 0, 0.0, difference / allowed).max().item()
+
+
+def _top(tensor: torch.Tensor) -> float:
+    """Returns the largest magnitude, in one pass."""
+    least, most = tensor.aminmax()
+    return max(-least.item(), most.item())
 
 
 def _class(tensor: torch.Tensor) -> torch.Tensor:
