@@ -79,6 +79,10 @@ def test_eager_is_a_rung_of_the_ladder(make_task: MakeTask, make_evaluator: Call
     assert rung.available
     assert rung.median_ms["default"] >= 2
     assert rung.speedup_over_eager == pytest.approx(1.0, rel=0.2)
+    assert rung.method == "host"
+    low_ms, high_ms = rung.band_ms["default"]
+    assert 2 <= low_ms <= rung.median_ms["default"] <= high_ms
+    assert rung.flags["threads"] == "1"
 
 
 def test_a_replaced_clock_changes_no_figure(make_task: MakeTask, judge: Judge) -> None:

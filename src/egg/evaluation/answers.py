@@ -105,7 +105,7 @@ _FIELDS: Mapping[str, Shape] = {
     "cycle_s": is_number, "output_bytes": is_count, "calls": is_count, "times_ns": lists(is_count),
     "block_ns": is_count, "host_ns": lists(is_count), "event_ns": lists(maybe(is_count)), "stable": is_flag,
     "chained": is_flag, "sightings": lists(is_text), "metrics": mappings(is_number), "kernels": lists(_is_record),
-    "findings": lists(is_text),
+    "findings": lists(is_text), "flags": mappings(is_text),
 }  # fmt: skip
 """By name, the fields that answers may have."""
 
@@ -114,6 +114,7 @@ _REQUIRED: Mapping[str, tuple[str, ...]] = {
     "send": ("output", "inputs", "state"),
     "send_kept": ("kept",),
     "block": ("host_ns",),
+    "settle": ("flags",),
     "inspect": ("sightings",),
     "profile": ("metrics", "kernels", "findings"),
 }

@@ -1,4 +1,4 @@
-"""One call under a known random state, and the settings that a call must leave alone."""
+"""One call under a known random state, with its gradients where they are asked for."""
 
 from __future__ import annotations
 
@@ -104,20 +104,3 @@ def one_thread() -> Generator[None]:
         yield
     finally:
         torch.set_num_threads(threads)
-
-
-def settings() -> dict[str, str]:
-    """Returns PyTorch's global settings that change what or how fast it computes."""
-    return {
-        "default dtype": str(torch.get_default_dtype()),
-        "threads": str(torch.get_num_threads()),
-        "float32 matmul precision": torch.get_float32_matmul_precision(),
-        "autocast": str(torch.is_autocast_enabled("cpu")),
-        "deterministic algorithms": str(torch.are_deterministic_algorithms_enabled()),
-        "flush denormal": "on" if _flushes_denormals() else "off",
-    }
-
-
-def _flushes_denormals() -> bool:
-    smallest = torch.tensor([1e-310], dtype=torch.float64)
-    return bool((smallest * 1.0 == 0).item())

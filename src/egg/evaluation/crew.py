@@ -29,6 +29,8 @@ class Engaged:
     """Tree of the constructor's arguments, written in `folder`."""
     seed: int
     folder: Path
+    flags: dict[str, str]
+    """PyTorch's settings, under which a candidate has to run too."""
     described: dict[str, str]
     """Versions and settings that the figures rest on."""
 
@@ -72,7 +74,7 @@ class Crew:
         except BaseException:
             self.dismiss(desk.worker)
             raise
-        return Engaged(desk, answer["init"], answer["seed"], folder, answer["described"])
+        return Engaged(desk, answer["init"], answer["seed"], folder, answer["flags"], answer["described"])
 
     def call_candidate(self, candidate_id: str, fresh: bool) -> Called:
         """Returns a candidate worker that is starting, which takes a while where it is fresh. Raises SandboxError.

@@ -220,6 +220,12 @@ class Baseline(Record):
     """Why it is not available."""
     median_ms: dict[str, float] = Field(default_factory=dict)
     """By workload."""
+    method: str = UNKNOWN
+    """Whose clock gave the figures, as in `Timing`; `unknown` in older records."""
+    band_ms: dict[str, tuple[float, float]] = Field(default_factory=dict)
+    """By workload, between which times eight of ten calls lay."""
+    flags: dict[str, str] = Field(default_factory=dict)
+    """PyTorch's settings under which it was timed, the same as eager's."""
     speedup_over_eager: float | None = None
     """Geometric mean over workloads, interleaved with eager."""
     low: float | None = None

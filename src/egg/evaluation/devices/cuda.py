@@ -205,7 +205,5 @@ class CudaDevice:
             "l2_bytes": str(self.l2_bytes or UNKNOWN),
             "cuda": str(torch.version.cuda or UNKNOWN),
             "cuda_driver_api": self._driver.version(),
-            "cudnn_tf32": str(torch.backends.cudnn.allow_tf32),
-            "matmul_tf32": str(torch.backends.cuda.matmul.allow_tf32),
             "cache_flush": f"{self._flush_bytes} bytes written, then as many read",
         }

@@ -19,10 +19,10 @@ from egg.evaluation.calls import (
     gradients_of,
     one_thread,
     projection_of,
-    settings,
 )
 from egg.evaluation.correctness.trials import KEPT_CALLS
 from egg.evaluation.devices.backend import open_device
+from egg.evaluation.flags import put_in_force, settings
 from egg.evaluation.integrity.sightings import sightings
 from egg.evaluation.roles.authorship import authorship
 from egg.evaluation.roles.bindings import Bindings
@@ -43,6 +43,7 @@ from egg.evaluation.tensors import (
     write_tree,
 )
 from egg.evaluation.workers.worker import Refusal
+from egg.schema.task import Policy
 
 _KEPT_BYTES = 8 * 2**30
 """Outputs that take more are not kept for a later look, except for the first."""
@@ -69,6 +70,11 @@ class Operations(TimedOperations):
         self._original: Call = ((), {})
         self._output: Any = None
         self._kept: list[Any] = []
+
+    def do_settle(self, policy: Policy) -> dict[str, Any]:
+        """Puts the settings of a policy in force and returns all; asked before any of the candidate's code runs."""
+        self._settings = put_in_force(policy, self._device.kind)
+        return {"flags": self._settings}
 
     def do_inspect(self, source: str) -> dict[str, Any]:
         """Returns what the text of the candidate holds; asked before any of it runs, so nothing of it can answer."""

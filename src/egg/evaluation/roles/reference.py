@@ -8,12 +8,13 @@ from typing import Any
 import torch
 
 from egg.evaluation.audit.gate import Gate
-from egg.evaluation.calls import one_thread, settings
+from egg.evaluation.calls import one_thread
 from egg.evaluation.correctness.inputs import Inapplicable
 from egg.evaluation.correctness.judge import Judge
 from egg.evaluation.correctness.reference import Draw, Reference
 from egg.evaluation.correctness.trials import TrialKind
 from egg.evaluation.devices.backend import open_device
+from egg.evaluation.flags import put_in_force, settings
 from egg.evaluation.roles.inputs import Inputs
 from egg.evaluation.roles.rungs import RUNGS
 from egg.evaluation.roles.stopwatch import Stopwatch
@@ -37,13 +38,15 @@ class Operations(JudgesTimedCalls):
     def do_load(self, task: str, folder: str, policy: Policy = "strict") -> dict[str, Any]:
         """Builds the reference and writes the arguments of its constructor."""
         record = Task.model_validate_json(task)
+        flags = put_in_force(policy, self._device.kind)
         self._reference = Reference(record, self._device.torch_device, policy, self._crowded)
         self._function = self._reference.module
         init = init_arguments(record, self._reference.seed)
         return {
             "init": write_tree(init, Path(folder), "init", trusted=True),
             "seed": self._reference.seed,
-            "described": {"torch": torch.__version__, **settings(), **self._device.describe()},
+            "flags": flags,
+            "described": {"torch": torch.__version__, **flags, **self._device.describe()},
         }
 
     def do_begin(self) -> dict[str, Any]:
@@ -125,6 +128,10 @@ class Operations(JudgesTimedCalls):
         self._ready().forget()
         self._device.trim()
         return {}
+
+    def do_flags(self) -> dict[str, Any]:
+        """Returns PyTorch's settings as they are now."""
+        return {"flags": settings()}
 
     def do_transform(self, rung: str) -> dict[str, Any]:
         """Replaces what is timed by a rung of the ladder."""

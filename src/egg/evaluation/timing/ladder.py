@@ -9,6 +9,7 @@ from random import Random
 
 from egg.errors import UsageError
 from egg.evaluation.crew import Crew, Engaged
+from egg.evaluation.flags import difference
 from egg.evaluation.roles.rungs import RUNGS
 from egg.evaluation.tiers import PLANS
 from egg.evaluation.timing.figures import Timed
@@ -53,12 +54,18 @@ class Ladder:
             rung.desk.worker.ask("warm_up", limit_s, limit_s=0.0, min_calls=1, min_s=0.0)
             setup_s += rung.desk.worker.last_ask_s
             timed[workload.name] = self._interleaved(eager, rung, name)
+        mine, theirs = (worker.ask("flags")["flags"] for worker in (rung.desk, eager.desk))
+        if unlike := difference(mine, theirs):
+            return Baseline(name=name, available=False, reason=f"not timed as eager is: {unlike}")
         found = {w: t.comparison for w, t in timed.items()}
         ratios = [c.ratio for c in found.values()]
         return Baseline(
             name=name,
             available=True,
+            method=" and ".join(dict.fromkeys(t.method for t in timed.values())),
             median_ms={w: c.first.median_ms for w, c in found.items()},
+            band_ms={w: (c.first.p10_ms, c.first.p90_ms) for w, c in found.items()},
+            flags=mine,
             speedup_over_eager=_geometric_mean(ratios),
             low=_geometric_mean([c.low for c in found.values()]),
             high=_geometric_mean([c.high for c in found.values()]),
