@@ -19,7 +19,7 @@ from egg.evaluation.devices.cuda import free_blocks
 from egg.evaluation.devices.nvml import open_gpu
 from egg.evaluation.memory import ran_out
 from egg.evaluation.roles.tools import warm_triton
-from egg.evaluation.workers import access, processes
+from egg.evaluation.workers import access, limits, processes
 from egg.evaluation.workers.environment import worker_environment
 
 ASKS = """
@@ -171,3 +171,15 @@ def test_triton_is_made_ready_where_it_is_there(monkeypatch: pytest.MonkeyPatch)
     assert not warm_triton()
     monkeypatch.setitem(sys.modules, "triton", None)
     assert not warm_triton()
+
+
+@pytest.mark.parametrize(("target", "user", "shown"), [("cuda", 1000, [1, 0]), ("cuda", 0, []), ("cpu", 1000, [])])
+def test_memory_is_shown_only_while_the_driver_starts(
+    monkeypatch: pytest.MonkeyPatch, target: str, user: int, shown: list[int]
+) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(limits.os, "geteuid", lambda: user)
+    monkeypatch.setattr(limits.kernel, "prctl", lambda option, value=0: asked.append(value))
+    with limits.shown_to_drivers(target):
+        assert asked == shown[:1]
+    assert asked == shown

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import resource
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,6 +62,22 @@ def drop_privileges() -> None:
 def hide_memory() -> None:
     """Keeps processes of the same user from reading or tracing this one. Raises OSError."""
     kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
+
+
+@contextmanager
+def shown_to_drivers(target: str) -> Generator[None]:
+    """Shows the memory of this process while a device is opened, before any candidate code runs.
+
+    CUDA names its threads by files in /proc, which belong to root while memory is hidden, and does not start without.
+    """
+    if target == "cpu" or os.geteuid() == 0:
+        yield
+        return
+    kernel.prctl(kernel.PR_SET_DUMPABLE, 1)
+    try:
+        yield
+    finally:
+        hide_memory()
 
 
 def has_capabilities() -> bool:

@@ -88,7 +88,8 @@ def run(channel_fd: int, request: dict[str, Any]) -> NoReturn:
     channel = Channel(socket.socket(fileno=_out_of_the_way(channel_fd)), MAILBOX)
     missing = _settle(request)
     module = importlib.import_module(f"egg.evaluation.roles.{request['role']}")
-    operations = module.Operations(request["target"])
+    with limits.shown_to_drivers(request["target"]):
+        operations = module.Operations(request["target"])
     nonce = request.pop("nonce")
     channel.send({"nonce": nonce, "ready": True, "missing": missing})
     while (message := channel.receive()) is not None:
