@@ -291,6 +291,22 @@ def test_slow_calls_get_fewer_blocks_but_never_below_six(call_s: float, left_s: 
     assert (plan.pairs, plan.first_calls) == (pairs, calls)
 
 
+@pytest.mark.parametrize(
+    ("left_s", "pairs", "claims"), [(600.0, 10, True), (40.0, 10, True), (30.0, 7, False), (1.0, 6, False)]
+)
+def test_slow_calls_are_attested_by_ten_pairs_where_the_allowance_permits_and_else_claim_nothing(
+    left_s: float, pairs: int, claims: bool
+) -> None:
+    class Slow(FakeLeg):
+        def ask(self, op: str, **fields: Any) -> Message:
+            return {**super().ask(op, **fields), **({"cycle_s": 2.0} if op == "warm_up" else {})}
+
+    legs = [Slow(name, 1_990_000_000, 1_990_000_000).leg() for name in ("candidate", "reference")]
+    found = time_legs(*legs, Timer(PLANS["attest"].pace, "caller", Random(0), lambda: left_s, 2**20))
+    assert found.comparison.pairs == pairs
+    assert found.no_claim == ("" if claims else f"{pairs} pairs of blocks could be timed, and a claim needs 10")
+
+
 SKIPS = """
 calls = 0
 last = None

@@ -39,7 +39,7 @@ PLANS: dict[Tier, TierPlan] = {
         trials=trials.SEARCH,
         check_s=5.0,
         pace=Pace(
-            pairs=10, least_pairs=6, block_s=0.002, longest_block_s=0.05, block_calls=5, budget_s=1.0,
+            pairs=10, least_pairs=6, claim_pairs=6, block_s=0.002, longest_block_s=0.05, block_calls=5, budget_s=1.0,
             warm_up_s=0.02, warm_up_limit_s=0.2, warm_up_calls=5,
         ),
         fresh=False,
@@ -52,7 +52,7 @@ PLANS: dict[Tier, TierPlan] = {
         trials=trials.ATTEST,
         check_s=20.0,
         pace=Pace(
-            pairs=20, least_pairs=6, block_s=0.02, longest_block_s=0.2, block_calls=5, budget_s=6.0,
+            pairs=20, least_pairs=6, claim_pairs=10, block_s=0.02, longest_block_s=0.2, block_calls=5, budget_s=6.0,
             warm_up_s=0.2, warm_up_limit_s=2.0, warm_up_calls=10,
         ),
         fresh=True,

@@ -17,6 +17,9 @@ class Pace:
 
     pairs: int
     least_pairs: int
+    """Timed even where no time is left."""
+    claim_pairs: int
+    """Fewer claim nothing; timed past the budget where the allowance permits."""
     block_s: float
     """Least length of a block."""
     longest_block_s: float
@@ -70,10 +73,11 @@ def plan_blocks(pace: Pace, first_s: float, second_s: float, left_s: float) -> S
     """Returns how many pairs and calls fit, from the seconds of one call of each leg and the seconds left."""
     budget_s = min(pace.budget_s, left_s)
     calls = _calls(pace, first_s), _calls(pace, second_s)
-    if pace.least_pairs * (calls[0] * first_s + calls[1] * second_s) > budget_s:
+    if pace.claim_pairs * (calls[0] * first_s + calls[1] * second_s) > budget_s:
         calls = _fewest(pace, first_s), _fewest(pace, second_s)
     pair_s = calls[0] * first_s + calls[1] * second_s
-    pairs = max(pace.least_pairs, min(pace.pairs, int(budget_s / max(pair_s, 1e-9))))
+    affordable = [int(seconds / max(pair_s, 1e-9)) for seconds in (budget_s, left_s)]
+    pairs = max(pace.least_pairs, min(pace.pairs, affordable[0]), min(pace.claim_pairs, affordable[1]))
     return Schedule(pairs, *calls)
 
 

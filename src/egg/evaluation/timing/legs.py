@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 from typing import Protocol
@@ -107,6 +107,9 @@ def time_legs(first: TimedLeg, second: TimedLeg, timer: Timer, proof: Proof | No
     session.run()
     session.bystander.judge()
     timed = evaluate(session.pairs, session.empty, timer.method, timer.random)
+    counted, due = timed.comparison.pairs, timer.pace.claim_pairs
+    if counted < due and not timed.no_claim:
+        timed = replace(timed, no_claim=f"{counted} pairs of blocks could be timed, and a claim needs {due}")
     return timed.noted(session.discarded, session.trouble, warm=warmths[0].stable, chained=warmths[1].chained)
 
 
