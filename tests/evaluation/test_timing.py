@@ -13,7 +13,7 @@ from egg.evaluation.tiers import PLANS
 from egg.evaluation.timing.figures import ImpossibleTimes, Method, Timed
 from egg.evaluation.timing.interleave import Pace, block_order, compare, plan_blocks
 from egg.evaluation.timing.legs import TimedLeg, Timer, time_legs
-from egg.evaluation.timing.noise import NoiseFloor, floors_pct
+from egg.evaluation.timing.noise import NoiseFloor, bands_of, floors_pct
 from egg.evaluation.workers.wire import Message
 from egg.schema.evaluation import Status, Timing
 from egg.testing.factories import make_timing
@@ -181,6 +181,16 @@ def test_the_noise_floor_is_that_of_the_clock_of_the_figures() -> None:
     floor = NoiseFloor({"default": coarse})
     assert floor.of([timing_of("host, held to caller")]) == 0.0
     assert floor.of([timing_of("caller"), timing_of("host")]) == coarse["caller"]
+
+
+@pytest.mark.parametrize(("method", "strays"), [("host", False), ("caller", True), ("event", False)])
+def test_a_reference_that_leaves_the_band_it_had_against_itself_is_a_finding(method: str, strays: bool) -> None:
+    found = timed(honest("one"), honest("other", 1_100_000), "caller")
+    assert bands_of(found) == {"host": (1.0, 1.1), "caller": pytest.approx((1.0, 1.1))}
+    floor = NoiseFloor({}, {"default": {"host": (1.0, 1.1), "caller": (0.2, 0.3)}})
+    said = floor.strayed(timing_of(method))  # whose reference takes 1 ms
+    assert said == ("the reference took 1 ms on default beside this candidate, and 0.2 to 0.3 ms against itself"
+                    if strays else "")  # fmt: skip
 
 
 def test_figures_without_a_floor_by_their_own_clock_claim_nothing() -> None:

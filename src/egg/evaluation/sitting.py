@@ -94,6 +94,9 @@ class Sittings:
                 desk.worker.end()  # nothing more is asked of it, and the twin needs its room on the device
                 self._noise = self._against_itself(examination, twin)
             if tier == "attest" and self._noise is not None:
+                for timing in examination.notes.timings:
+                    if strayed := self._noise.strayed(timing):
+                        examination.notes.find(strayed)
                 examination.notes.timings = [self._noise.guarded(t) for t in examination.notes.timings]
         except CandidateFailed as fault:
             failed = fault

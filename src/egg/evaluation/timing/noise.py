@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from egg.evaluation.desk import ReferenceDesk
@@ -12,6 +12,9 @@ from egg.evaluation.timing.interleave import Comparison
 from egg.evaluation.timing.legs import TimedLeg, Timer, time_legs
 from egg.schema.evaluation import Timing
 from egg.schema.task import Task
+
+STRAY = 1.5
+"""Times the edges of its band, beyond which the reference is not the one that was timed against itself."""
 
 
 @dataclass(frozen=True)
@@ -22,6 +25,10 @@ class NoiseFloor:
     """
 
     pct: Mapping[str, Mapping[str, float]]
+    bands_ms: Mapping[str, Mapping[str, tuple[float, float]]] = field(
+        default_factory=dict[str, Mapping[str, tuple[float, float]]]
+    )
+    """Between which times eight of ten calls of the reference lay, fixed here for all candidates that follow."""
 
     def of(self, timings: Sequence[Timing]) -> float | None:
         """Returns the largest floor that these figures have by their own clocks; None where none was measured."""
@@ -36,6 +43,16 @@ class NoiseFloor:
             no_claim=f"the reference could not be timed against itself by the {clock_of(timing.method)} clock"
         )
 
+    def strayed(self, timing: Timing) -> str:
+        """Returns what is odd about the reference's time beside a candidate; empty where it lies about its band."""
+        band = self.bands_ms.get(timing.workload, {}).get(clock_of(timing.method))
+        if band is None or band[0] / STRAY <= timing.reference_ms <= band[1] * STRAY:
+            return ""
+        return (
+            f"the reference took {timing.reference_ms:.4g} ms on {timing.workload} beside this candidate, "
+            f"and {band[0]:.4g} to {band[1]:.4g} ms against itself"
+        )
+
     def _floor(self, timing: Timing) -> float | None:
         return self.pct.get(timing.workload, {}).get(clock_of(timing.method))
 
@@ -48,21 +65,31 @@ def timed_against_itself(
     Their inputs are written in `folder`. A workload whose times can't be has no floor.
     """
     found: dict[str, Mapping[str, float]] = {}
+    bands_ms: dict[str, Mapping[str, tuple[float, float]]] = {}
     legs = [TimedLeg(f"reference {i}", desk.ask, _last_ask(desk)) for i, desk in enumerate((first, second), 1)]
     for workload in task.workloads:
         seeds = [timer.random.getrandbits(32) for _ in range(2)]
         for desk in (first, second):
             desk.pool(folder, workload.name, seeds)
         try:
-            found[workload.name] = floors_pct(time_legs(legs[0], legs[1], timer))
+            timed = time_legs(legs[0], legs[1], timer)
         except ImpossibleTimes:  # a busy machine stopped one of them for long
             continue
-    return NoiseFloor(found)
+        found[workload.name], bands_ms[workload.name] = floors_pct(timed), bands_of(timed)
+    return NoiseFloor(found, bands_ms)
 
 
 def floors_pct(timed: Timed) -> dict[str, float]:
     """Returns the noise floor by each clock that was read, in percent."""
     return {clock: floor_pct(comparison) for clock, comparison in timed.by_clock.items()}
+
+
+def bands_of(timed: Timed) -> dict[str, tuple[float, float]]:
+    """Returns from the 10th to the 90th percentile of two legs that are alike, by each clock that was read."""
+    return {
+        clock: (min(c.first.p10_ms, c.second.p10_ms), max(c.first.p90_ms, c.second.p90_ms))
+        for clock, c in timed.by_clock.items()
+    }
 
 
 def floor_pct(found: Comparison) -> float:
