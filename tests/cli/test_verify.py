@@ -8,6 +8,7 @@ from tests.cli.kernels import RIGHT
 
 from egg.candidates.targets import target_of
 from egg.cli.app import status
+from egg.evaluation.workers.isolation import LAYERS, Isolation
 
 
 def test_a_right_kernel_is_verified(kernels: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -20,6 +21,20 @@ def test_a_right_kernel_is_verified(kernels: Path, capsys: pytest.CaptureFixture
     assert document["rests_on"]["tier"] == "attest"
     assert len(document["rests_on"]["seeds"]) == len(document["trials"])
     assert document["baselines"]["eager"]["speedup_over_it"]["value"] == document["speedup"]["value"]
+
+
+def test_a_machine_that_cannot_isolate_attests_only_what_is_trusted(
+    kernels: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weak = Isolation.of({layer: "" if layer != "file allow-list" else "not built in" for layer in LAYERS})
+    monkeypatch.setattr("egg.evaluation.workers.local.Isolation.of", lambda reasons: weak)
+    command = ["verify", "right.py", "--task", "task.py", "--ladder", "eager", "--json"]
+    assert status(command) == 3
+    assert "--trusted" in capsys.readouterr().err
+    assert status([*command, "--trusted"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["attested"]
+    assert document["rests_on"]["missing_isolation"] == ["file allow-list: not built in"]
 
 
 def test_what_a_candidate_claims_of_itself_counts_for_nothing(
