@@ -128,8 +128,8 @@ def test_no_expected_value_lies_in_the_candidates_memory() -> None:  # item 39
     assert finds(naive, 2 * x)
     del gold
     worker = VirtualWorker(lambda machine, x: x)
-    with worker.inputs.poked(0, 12345) as (args, _):
-        assert not finds(worker.machine, 2 * args[0])
+    args, _ = worker.inputs.changed(0, 12345)
+    assert not finds(worker.machine, 2 * args[0])
 
 
 def on_another_stream(machine: Machine, x: torch.Tensor) -> torch.Tensor:

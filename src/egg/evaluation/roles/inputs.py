@@ -1,10 +1,10 @@
-"""The inputs of timed calls: a pool that changes between blocks, and a change before each call that depends on the
-output of the call before, so that no call can be answered early, together with others, or from memory."""
+"""The inputs of timed calls: a pool that changes between blocks, and a change of all of it before each call that
+depends on the output of the call before, so that no call can be answered early, together with others, from memory, or
+from what it has in common with another."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -15,21 +15,21 @@ from egg.evaluation.roles.links import MIX, MODULUS
 from egg.evaluation.tensors import map_tensors, own_copy, storage_of, walk
 from egg.evaluation.workers.worker import Refusal
 
-_FACTORS = (0.5, 0.625, 0.75, 0.875)
-"""Towards zero, so that values stay in the domains that tasks have: positive ones, or those below one."""
-_STRIDE = 61
-"""Every so many elements are changed: a prime number, so that it meets every row and column."""
-_SMALL_ELEMENTS, _SMALL_STRIDE = 4096, 3
+PERIOD = 65_521
+"""Factors in the table that the elements of an input are multiplied by: a prime number, so that rows differ."""
+_LEAST_FACTOR = 0.5
+"""Factors are from here to 1, towards zero, so that values stay in the domains of tasks: positive ones, or below one."""
 _INTEGER = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 class Inputs:
-    """A pool of calls in memory of its own."""
+    """A pool of calls, and for each of them memory of its own that holds what a call is given."""
 
     def __init__(self, calls: list[Call], place: Callable[[torch.Tensor], torch.Tensor] = own_copy) -> None:
         self._calls = [map_tensors(call, place) for call in calls]
-        self._pokeable = [_floating(call, may_poke) for call in self._calls]
-        self._scalable = [_floating(call, may_scale) for call in self._calls]
+        self._given = [map_tensors(call, place) for call in calls]
+        self._kinds = [[_kind(leaf) for leaf in _tensors(call)] for call in self._calls]
+        self._factors: dict[tuple[torch.dtype, torch.device], torch.Tensor] = {}
 
     def __len__(self) -> int:
         return len(self._calls)
@@ -37,34 +37,54 @@ class Inputs:
     @property
     def chained(self) -> bool:
         """True where a call's inputs can depend on the output before."""
-        return all(self._pokeable)
+        return all(any(kinds) for kinds in self._kinds)
 
     def entry(self, number: int) -> Call:
-        """Returns the inputs of a call, by its number in the block."""
-        return self._calls[number % len(self._calls)]
+        """Returns what a call was given last, by its number in the block."""
+        return self._given[number % len(self._given)]
 
     def scale(self, factor: float) -> None:
         """Changes all values of the pool, where the domain of an input allows it."""
-        for tensors in self._scalable:
-            for tensor in tensors:
-                storage_of(tensor).mul_(factor)
+        for call, kinds in zip(self._calls, self._kinds, strict=True):
+            for tensor, kind in zip(_tensors(call), kinds, strict=True):
+                if kind:
+                    storage_of(tensor).mul_(factor)
 
-    @contextmanager
-    def poked(self, number: int, link: int) -> Generator[Call]:
-        """Yields the inputs of a call, changed as the link of the chain says, and puts them back afterwards."""
-        kept: list[tuple[torch.Tensor, torch.Tensor]] = []
-        for tensor in self._pokeable[number % len(self._calls)]:
-            memory = storage_of(tensor)
-            elements = memory.numel()
-            stride = _STRIDE if elements >= _SMALL_ELEMENTS else min(_SMALL_STRIDE, elements)
-            strip = memory[(link >> 8) % stride :: stride]
-            kept.append((strip, strip.clone()))
-            strip.mul_(_FACTORS[link % len(_FACTORS)])
-        try:
-            yield self.entry(number)
-        finally:
-            for strip, before in kept:
-                strip.copy_(before)
+    def changed(self, number: int, link: int) -> Call:
+        """Returns the inputs of a call, all elements changed as the link of the chain says.
+
+        They hold until the same number comes again; whatever a call did to them is undone then.
+        """
+        number %= len(self._calls)
+        offset = (link >> 8) % PERIOD
+        pairs = zip(_tensors(self._calls[number]), _tensors(self._given[number]), self._kinds[number], strict=True)
+        for base, given, kind in pairs:
+            if kind == "elements":
+                self._multiplied(storage_of(base), storage_of(given), offset)
+            elif kind == "whole":
+                factor = _LEAST_FACTOR + (1 - _LEAST_FACTOR) * offset / PERIOD
+                torch.mul(storage_of(base), factor, out=storage_of(given))
+            elif base.layout is torch.strided:
+                storage_of(given).copy_(storage_of(base))
+        return self._given[number]
+
+    def _multiplied(self, base: torch.Tensor, given: torch.Tensor, offset: int) -> None:
+        """Writes the elements of `base`, each times its factor of the table as it is read from `offset` on."""
+        factors = self._table(base)[offset : offset + PERIOD]
+        whole = base.numel() // PERIOD * PERIOD
+        if whole:
+            rows = base[:whole].view(-1, PERIOD), given[:whole].view(-1, PERIOD)
+            torch.mul(rows[0], factors, out=rows[1])
+        torch.mul(base[whole:], factors[: base.numel() - whole], out=given[whole:])
+
+    def _table(self, like: torch.Tensor) -> torch.Tensor:
+        """Returns the factors twice in a row, the same in every process."""
+        key = like.dtype, like.device
+        if key not in self._factors:
+            drawn = torch.rand(PERIOD, generator=torch.Generator().manual_seed(PERIOD), dtype=torch.float64)
+            factors = _LEAST_FACTOR + (1 - _LEAST_FACTOR) * drawn
+            self._factors[key] = torch.cat([factors, factors]).to(like.dtype).to(like.device)
+        return self._factors[key]
 
 
 def digest(output: Any) -> int:
@@ -87,6 +107,12 @@ def digest(output: Any) -> int:
     return total
 
 
-def _floating(call: Call, allowed: Callable[[torch.Tensor], bool]) -> list[torch.Tensor]:
-    leaves = [leaf for _, leaf in walk(list(call), "call") if isinstance(leaf, torch.Tensor)]
-    return [leaf for leaf in leaves if allowed(leaf)]
+def _tensors(call: Call) -> list[torch.Tensor]:
+    return [leaf for _, leaf in walk(list(call), "call") if isinstance(leaf, torch.Tensor)]
+
+
+def _kind(tensor: torch.Tensor) -> str:
+    """Returns what of a tensor may change: its `elements`, the `whole` by one factor, or nothing."""
+    if may_poke(tensor):
+        return "elements"
+    return "whole" if may_scale(tensor) else ""

@@ -112,9 +112,8 @@ class Stopwatch:
 
     def call(self, number: int, link: int) -> Any:
         """Returns the output of the call that has this number and link in a block; nobody counts it."""
-        with self.inputs.poked(number, link) as given:
-            args, kwargs = map_tensors(given, own_copy) if self._fresh_inputs else given
-            result = self._run(self._function, link, args, kwargs)[0]
+        args, kwargs = self._arguments(number, link)
+        result = self._run(self._function, link, args, kwargs)[0]
         self._device.join()
         return result
 
@@ -146,11 +145,14 @@ class Stopwatch:
         return window
 
     def _one(self, function: Callable[..., Any], number: int, link: int) -> tuple[Any, Window, int]:
-        with self.inputs.poked(number, link) as given:
-            args, kwargs = map_tensors(given, own_copy) if self._fresh_inputs else given
-            self._device.flush()
-            output, window = self._run(function, link, args, kwargs)
+        args, kwargs = self._arguments(number, link)
+        self._device.flush()
+        output, window = self._run(function, link, args, kwargs)
         return output, window, digest(output)
+
+    def _arguments(self, number: int, link: int) -> Any:
+        given = self.inputs.changed(number, link)
+        return map_tensors(given, own_copy) if self._fresh_inputs else given
 
     def _run(self, function: Callable[..., Any], link: int, args: Any, kwargs: Any) -> tuple[Any, Window]:
         if self._seeded:

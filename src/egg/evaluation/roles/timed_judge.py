@@ -56,8 +56,7 @@ class JudgesTimedCalls(TimedOperations):
             return {"wrong": f"the output of a timed call can't be read: {error}"}
         if committed_digest(output) != int(digest):
             return {"wrong": f"the output of timed call {call + 1} is no longer what it was when its block ended"}
-        with self._watch().inputs.poked(call, link) as given:
-            draw = self._timed_draw(map_tensors(given, own_copy), link)
+        draw = self._timed_draw(map_tensors(self._watch().inputs.changed(call, link), own_copy), link)
         expected = self._reference_itself().expect(draw)
         if (fault := structure_mismatch(output, expected.output)) is not None:
             return {"wrong": f"timed call {call + 1}: {fault.message}"}

@@ -1,0 +1,67 @@
+"""The inputs of timed calls: all of them change from call to call, and stay what the task takes."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from egg.evaluation.roles.inputs import PERIOD, Inputs
+
+
+def inputs_of(*tensors: torch.Tensor) -> Inputs:
+    return Inputs([(tensors, {})])
+
+
+@pytest.mark.parametrize("elements", [1, 7, PERIOD - 1, PERIOD, PERIOD + 1, 3 * PERIOD + 5])
+def test_every_element_changes_from_call_to_call(elements: int) -> None:
+    own = torch.rand(elements) + 1
+    inputs = inputs_of(own)
+    seen = [inputs.changed(0, link << 8)[0][0].clone() for link in (1, 2, PERIOD - 1)]
+    for values in seen:
+        assert bool(((values >= 0.5 * own) & (values <= own)).all())
+    for a, b in ((0, 1), (0, 2), (1, 2)):
+        assert float((seen[a] == seen[b]).double().mean()) < 0.01
+
+
+def test_two_workers_see_the_same_under_the_same_link() -> None:
+    own = torch.randn(100, 300)
+    links = (5, 2**63 + 12345, 5)
+    told = [[w.changed(0, link)[0][0].clone() for link in links] for w in (inputs_of(own), inputs_of(own))]
+    assert all(torch.equal(a, b) for a, b in zip(*told, strict=True))
+    assert torch.equal(told[0][0], told[0][2])
+
+
+def test_what_a_call_did_to_its_inputs_is_undone() -> None:
+    values, places = torch.randn(8), torch.arange(8)
+    inputs = inputs_of(values, places)
+    wanted = inputs.changed(0, 3)[0][0].clone()
+    for tensor in inputs.entry(0)[0]:
+        tensor.zero_()
+    again = inputs.changed(0, 3)[0]
+    assert torch.equal(again[0], wanted)
+    assert torch.equal(again[1], torch.arange(8))
+
+
+def test_what_hangs_together_is_changed_as_a_whole() -> None:
+    half = torch.randn(16, 16)
+    symmetric, expanded = half + half.T, torch.randn(1, 4).expand(3, 4)
+    first, second = inputs_of(symmetric, expanded).changed(0, 99 << 8)[0]
+    assert torch.equal(first, first.T)
+    assert not torch.equal(first, symmetric)
+    assert second.stride() == (0, 1)
+    assert torch.equal(second[0], second[2])
+
+
+def test_what_may_not_change_does_not() -> None:
+    mask, rows = torch.tensor([0.0, 1.0, 1.0]), torch.softmax(torch.randn(4, 5), -1)
+    inputs = inputs_of(mask, rows)
+    assert not inputs.chained
+    assert all(map(torch.equal, inputs.changed(0, 77 << 8)[0], (mask, rows)))
+    assert inputs_of(mask, torch.randn(3)).chained
+
+
+def test_strides_and_gaps_are_kept() -> None:
+    gapped = torch.randn(6, 8)[:, :5]
+    changed = inputs_of(gapped).changed(0, 1 << 8)[0][0]
+    assert changed.stride() == gapped.stride()
+    assert bool((changed != gapped).all())
