@@ -6,6 +6,9 @@ import pytest
 import torch
 
 from egg.evaluation.roles.inputs import PERIOD, Inputs
+from egg.schema.evaluation import Status
+
+from .conftest import Judge, MakeTask, model
 
 
 def inputs_of(*tensors: torch.Tensor) -> Inputs:
@@ -53,7 +56,7 @@ def test_what_hangs_together_is_changed_as_a_whole() -> None:
 
 
 def test_what_may_not_change_does_not() -> None:
-    mask, rows = torch.tensor([0.0, 1.0, 1.0]), torch.softmax(torch.randn(4, 5), -1)
+    mask, rows = torch.tensor([0.0, 1.0, 1.0]), torch.full((4, 5), 0.2)
     inputs = inputs_of(mask, rows)
     assert not inputs.chained
     assert all(map(torch.equal, inputs.changed(0, 77 << 8)[0], (mask, rows)))
@@ -65,3 +68,33 @@ def test_strides_and_gaps_are_kept() -> None:
     changed = inputs_of(gapped).changed(0, 1 << 8)[0][0]
     assert changed.stride() == gapped.stride()
     assert bool((changed != gapped).all())
+
+
+def test_numbers_whose_values_must_stay_move_round() -> None:
+    tokens, shares = torch.randint(5, 900, (3, 50)), torch.softmax(torch.randn(9, 4), -1)
+    inputs = inputs_of(tokens, shares)
+    assert inputs.chained
+    first, second = inputs.changed(0, 123 << 8)[0]
+    assert not torch.equal(first, tokens)
+    assert torch.equal(first.sort(-1).values, tokens.sort(-1).values)
+    assert not torch.equal(second, shares)
+    assert torch.equal(second.sum(-1).sort().values, shares.sum(-1).sort().values)
+
+
+@pytest.mark.parametrize(
+    "fixed",
+    [torch.tensor([0, 3, 3, 9, 12, 40, 41, 50, 51]), torch.randint(0, 2, (20,)), torch.ones(9, 9).tril().bool()],
+    ids=["offsets", "flags", "mask"],
+)
+def test_what_says_something_by_its_form_stays(fixed: torch.Tensor) -> None:
+    assert torch.equal(inputs_of(fixed).changed(0, 123 << 8)[0][0], fixed)
+
+
+def test_a_task_that_does_not_take_them_moved_gets_them_in_place(make_task: MakeTask, judge: Judge) -> None:
+    task = make_task(
+        "assert int(y[0]) == 3, 'a sequence starts with token 3'\nreturn x * y[1]",
+        "[torch.randn(4, 4), torch.tensor([3, 9, 4, 8, 5, 7, 6, 1, 2])]",
+    )
+    seen = judge(task, model("return x * y[1]"))
+    assert seen.status is Status.PASSED, seen.failure
+    assert seen.timings[0].chained

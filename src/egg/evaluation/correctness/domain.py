@@ -51,16 +51,20 @@ def domain_of(tensor: torch.Tensor) -> Domain | None:
         sums = tensor.sum(-1, dtype=torch.float64)
         if bool(((sums - 1).abs() < 1e-2).all()):
             return None
-    overlaps = span(list(tensor.shape), list(tensor.stride())) < tensor.numel()
     symmetric = _symmetric(tensor)
     structured = int(zero.sum()) > _MANY_ZEROS * zero.numel()
     return Domain(
         non_negative=non_negative,
         non_zero=~zero if structured else None,
         ordered=_rises(tensor),
-        only_scaled=overlaps or tensor.dim() == 0 or symmetric,
+        only_scaled=overlaps(tensor) or tensor.dim() == 0 or symmetric,
         symmetric=symmetric,
     )
+
+
+def overlaps(tensor: torch.Tensor) -> bool:
+    """Returns whether places of a tensor share memory, as those of an expanded one do."""
+    return span(list(tensor.shape), list(tensor.stride())) < tensor.numel()
 
 
 def _rises(tensor: torch.Tensor) -> bool:

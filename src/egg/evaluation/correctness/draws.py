@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from egg.evaluation.calls import Call
-from egg.evaluation.correctness.domain import Domain, domain_of
+from egg.evaluation.correctness.domain import Domain, domain_of, overlaps
 from egg.evaluation.correctness.trials import DISTRIBUTIONS, SIGNED
 from egg.evaluation.tensors import map_tensors, own_copy, storage_of, walk
 
@@ -20,6 +20,7 @@ _LARGEST_POWER = 6
 _OUTLIER = 1e4
 """Times the spread of the others."""
 _SPARSE_SHARE = 0.1
+_FEWEST_PLACES = 8
 LARGEST_INTEGER = 2
 """In the exact trial: small, so that long sums stay exact. Zero is not drawn, so that each term counts."""
 
@@ -122,6 +123,27 @@ def may_poke(tensor: torch.Tensor) -> bool:
     """Returns whether single elements may move towards zero; those of symmetric or sorted tensors may not."""
     domain = domain_of(tensor)
     return domain is not None and not domain.ordered and not domain.symmetric
+
+
+def longest(tensor: torch.Tensor) -> int:
+    """Returns the dimension of a tensor that has the most places."""
+    return max(range(tensor.dim()), key=lambda d: tensor.shape[d])
+
+
+def may_roll(tensor: torch.Tensor) -> bool:
+    """Returns whether the values of a tensor may move round along its longest dimension.
+
+    That is so for numbers whose values must stay, such as indices and probabilities, but neither for masks, which say
+    something by their form, nor for what rises or falls, such as offsets.
+    """
+    if domain_of(tensor) is not None or tensor.dtype == torch.bool or tensor.is_complex():
+        return False
+    if tensor.dim() == 0 or max(tensor.shape) < _FEWEST_PLACES or overlaps(tensor):
+        return False
+    if bool(((tensor == 0) | (tensor == 1)).all()):
+        return False
+    steps = tensor.diff(dim=longest(tensor))
+    return not bool((steps >= 0).all()) and not bool((steps <= 0).all())
 
 
 def any_distribution(seed: int) -> str:

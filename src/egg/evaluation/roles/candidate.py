@@ -178,14 +178,17 @@ class Operations(TimedOperations):
         self._kept = []
         return {"kept": kept}
 
-    def do_pool(self, pool: list[Tree], folder: str, fresh_inputs: bool, seeded: bool, restart: bool) -> dict[str, Any]:
+    def do_pool(
+        self, pool: list[Tree], folder: str, fresh_inputs: bool, seeded: bool, restart: bool, roll: bool
+    ) -> dict[str, Any]:
         """Takes the inputs of the timed calls."""
         self._kept, self._output, self._stopwatch = [], None, None
         self._call = self._original = ((), {})
         self._device.trim()
         calls = [read_tree(tree, Path(folder), trusted=True, device=self._device) for tree in pool]
         self._restarts = restart
-        self._stopwatch = Stopwatch(self._device, self._ready_model(), Inputs(calls), fresh_inputs, seeded)
+        inputs = Inputs(calls, roll=roll)
+        self._stopwatch = Stopwatch(self._device, self._ready_model(), inputs, fresh_inputs, seeded)
         return {}
 
     def do_profile(self, inputs: Tree, folder: str, calls: int) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from egg.evaluation.calls import Call
-from egg.evaluation.correctness.draws import may_poke, may_scale
+from egg.evaluation.correctness.draws import longest, may_poke, may_roll, may_scale
 from egg.evaluation.roles.links import MIX, MODULUS
 from egg.evaluation.tensors import map_tensors, own_copy, storage_of, walk
 from egg.evaluation.workers.worker import Refusal
@@ -25,14 +25,22 @@ _INTEGER = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 class Inputs:
     """A pool of calls, and for each of them memory of its own that holds what a call is given."""
 
-    def __init__(self, calls: list[Call], place: Callable[[torch.Tensor], torch.Tensor] = own_copy) -> None:
+    def __init__(
+        self, calls: list[Call], place: Callable[[torch.Tensor], torch.Tensor] = own_copy, roll: bool = True
+    ) -> None:
+        """Takes the calls of the pool; `roll` False leaves what may only move round where it is."""
         self._calls = [map_tensors(call, place) for call in calls]
         self._given = [map_tensors(call, place) for call in calls]
-        self._kinds = [[_kind(leaf) for leaf in _tensors(call)] for call in self._calls]
+        self._kinds = [[_kind(leaf, roll) for leaf in _tensors(call)] for call in self._calls]
         self._factors: dict[tuple[torch.dtype, torch.device], torch.Tensor] = {}
 
     def __len__(self) -> int:
         return len(self._calls)
+
+    @property
+    def rolled(self) -> bool:
+        """True where values of an input move round."""
+        return any("places" in kinds for kinds in self._kinds)
 
     @property
     def chained(self) -> bool:
@@ -47,11 +55,11 @@ class Inputs:
         """Changes all values of the pool, where the domain of an input allows it."""
         for call, kinds in zip(self._calls, self._kinds, strict=True):
             for tensor, kind in zip(_tensors(call), kinds, strict=True):
-                if kind:
+                if kind in ("elements", "whole"):
                     storage_of(tensor).mul_(factor)
 
     def changed(self, number: int, link: int) -> Call:
-        """Returns the inputs of a call, all elements changed as the link of the chain says.
+        """Returns the inputs of a call, each changed in all its elements or places as the link of the chain says.
 
         They hold until the same number comes again; whatever a call did to them is undone then.
         """
@@ -64,6 +72,9 @@ class Inputs:
             elif kind == "whole":
                 factor = _LEAST_FACTOR + (1 - _LEAST_FACTOR) * offset / PERIOD
                 torch.mul(storage_of(base), factor, out=storage_of(given))
+            elif kind == "places":
+                along = longest(base)
+                given.copy_(base.roll(1 + (link >> 8) % (base.shape[along] - 1), along))
             elif base.layout is torch.strided:
                 storage_of(given).copy_(storage_of(base))
         return self._given[number]
@@ -111,8 +122,10 @@ def _tensors(call: Call) -> list[torch.Tensor]:
     return [leaf for _, leaf in walk(list(call), "call") if isinstance(leaf, torch.Tensor)]
 
 
-def _kind(tensor: torch.Tensor) -> str:
-    """Returns what of a tensor may change: its `elements`, the `whole` by one factor, or nothing."""
+def _kind(tensor: torch.Tensor, roll: bool) -> str:
+    """Returns how a tensor may change: in its `elements`, as a `whole` by one factor, in its `places`, or not."""
     if may_poke(tensor):
         return "elements"
-    return "whole" if may_scale(tensor) else ""
+    if may_scale(tensor):
+        return "whole"
+    return "places" if roll and may_roll(tensor) else ""

@@ -19,7 +19,7 @@ from egg.evaluation.roles.inputs import Inputs
 from egg.evaluation.roles.rungs import RUNGS
 from egg.evaluation.roles.stopwatch import Stopwatch
 from egg.evaluation.roles.timed_judge import JudgesTimedCalls
-from egg.evaluation.tensors import Tree, map_tensors, span, write_tree
+from egg.evaluation.tensors import Tree, map_tensors, own_copy, span, write_tree
 from egg.schema.task import Policy, Task
 from egg.tasks.load import init_arguments
 
@@ -117,8 +117,10 @@ class Operations(JudgesTimedCalls):
         fresh = reference.changes_inputs or bool(reference.output_shares_input)
         seeded = reference.uses_random_numbers(reference.draw_of(calls[0], 0, workload))
         self._workload = workload
-        self._stopwatch = Stopwatch(self._device, self._function, Inputs(calls), fresh, seeded)
-        return {"pool": trees, "fresh_inputs": fresh, "seeded": seeded, "restart": reference.changes_state}
+        inputs = self._inputs(calls)
+        self._stopwatch = Stopwatch(self._device, self._function, inputs, fresh, seeded)
+        told = {"fresh_inputs": fresh, "seeded": seeded, "restart": reference.changes_state, "roll": inputs.rolled}
+        return {"pool": trees, **told}
 
     def do_rest(self) -> dict[str, Any]:
         """Lets go of what the last candidate needed, and of the memory on the device that it took."""
@@ -141,6 +143,20 @@ class Operations(JudgesTimedCalls):
     def restart(self) -> None:
         """Puts back what calls change."""
         self._ready().restart()
+
+    def _inputs(self, calls: list[Any]) -> Inputs:
+        """Returns the inputs of timed calls; what may move round stays in place where the task does not take that."""
+        inputs = Inputs(calls)
+        if inputs.rolled:
+            args, kwargs = map_tensors(inputs.changed(0, 1 << 8), own_copy)
+            try:
+                with torch.no_grad():
+                    self._ready().module(*args, **kwargs)
+                    self._device.join()
+            except Exception:  # whatever a task may raise for inputs that it does not take
+                inputs = Inputs(calls, roll=False)
+            self.restart()
+        return inputs
 
     def _reference_itself(self) -> Reference:
         return self._ready()
