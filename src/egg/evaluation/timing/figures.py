@@ -156,7 +156,7 @@ def _fixed(fixed_s: dict[int, float], calls: int) -> float:
 
 def _reject_hidden_work(first: Sequence[Block], second: Sequence[Block]) -> None:
     """Raises ImpossibleTimes where the first leg works beside its calls, as the second does not."""
-    hidden_s, usual_s = median(b.outside_s for b in first), median(b.outside_s for b in second)
+    hidden_s, usual_s = _least([b.outside_s for b in first]), median(b.outside_s for b in second)
     longer = max(1.0, median(a.calls / b.calls for a, b in zip(first, second, strict=True)))
     if hidden_s > tolerance.CLOCK_SLACK_S + tolerance.CLOCK_FACTOR * longer * usual_s:
         raise ImpossibleTimes(
@@ -165,12 +165,17 @@ def _reject_hidden_work(first: Sequence[Block], second: Sequence[Block]) -> None
         )
     gaps = [[h - e for b in leg for h, e in zip(b.host_ns, b.event_ns or (), strict=False)] for leg in (first, second)]
     if all(gaps):
-        hidden_ns, usual_ns = median(gaps[0]), median(gaps[1])
+        hidden_ns, usual_ns = _least(gaps[0]), median(gaps[1])
         if hidden_ns > tolerance.EVENT_SLACK_NS + tolerance.CLOCK_FACTOR * max(usual_ns, 0):
             raise ImpossibleTimes(
                 f"hidden work: the device is busy for {hidden_ns / 1e3:.3g} us after the events of a call; "
                 f"for the reference {usual_ns / 1e3:.3g} us"
             )
+
+
+def _least(values: Sequence[float]) -> float:
+    """Returns what three quarters exceed: what hides work exceeds it in all, what a busy machine held up in some."""
+    return sorted(values)[len(values) // 4]
 
 
 def _whole_numbers(name: str, told: object, calls: int) -> tuple[int, ...]:
