@@ -194,6 +194,13 @@ def test_a_reference_that_is_exact_by_luck_is_asked_again(make_task: MakeTask, j
     assert judge(task, model("return ((x - 0.1) + 0.1 - x).sum() + 1e-6")).status is Status.WRONG_VALUE
 
 
+def test_what_hardware_flushes_to_zero_may_be_zero(make_task: MakeTask, judge: Judge) -> None:
+    task = make_task("return x * 1e-40", "[torch.randn(300)]")
+    assert judge(task, model("return x * 0.0")).failure is None
+    small = make_task("return x * 1e-35", "[torch.randn(300)]")
+    assert judge(small, model("return x * 0.0")).status is Status.WRONG_VALUE
+
+
 def test_a_candidate_is_not_blamed_for_the_calls_of_one_that_failed_before_it(
     make_task: MakeTask, make_evaluator: Callable[..., LocalEvaluator]
 ) -> None:

@@ -6,13 +6,26 @@ With g the oracle, r the reference in the task's dtype, c the candidate, and eps
     ratio_rms  = rms(c - g) / E_ref                              at most `rms`
     ratio_max  = max |c - g| / max(max |r - g|, eps * |g|)       at most `max`
 
-So the reference's own error is the only absolute allowance: a result of plain zeros fails however small the values
-are, and an honest reordering of a long sum passes.
+So the reference's own error is the only absolute allowance, down to numbers so small that hardware may flush them to
+zero: a result of plain zeros fails, and an honest reordering of a long sum passes.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+import torch
+
+_WIDE_RANGE = (torch.float64, torch.float32, torch.bfloat16, torch.complex64, torch.complex128)
+
+
+def flushed_below(dtype: torch.dtype) -> float:
+    """Returns the smallest normal number of a dtype: processors and compilers may take what is below for zero.
+
+    Zero for the dtypes whose subnormal numbers are common values, which nobody flushes.
+    """
+    return torch.finfo(dtype).smallest_normal if dtype in _WIDE_RANGE else 0.0
+
 
 SLICE_FACTOR = 2.0
 """A slice holds fewer elements than the whole, so its ratio scatters more."""

@@ -18,7 +18,7 @@ from egg.evaluation.workers.worker import Refusal
 PERIOD = 65_521
 """Factors in the table that the elements of an input are multiplied by: a prime number, so that rows differ."""
 _LEAST_FACTOR = 0.5
-"""Factors are from here to 1, towards zero, so that values stay in the domains of tasks: positive ones, or below one."""
+"""Factors are from here to 1: towards zero, so that values stay in the domains of tasks, positive or below one."""
 _INTEGER = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
