@@ -103,8 +103,7 @@ class JudgesTimedCalls(TimedOperations):
 
         Where the reference's own values hardly repeat from seed to seed, nothing can be said, and nothing is.
         """
-        with self._watch().inputs.poked(call, link) as inputs:
-            draw = self._timed_draw(map_tensors(inputs, own_copy), link)
+        draw = self._timed_draw(map_tensors(self._watch().inputs.changed(call, link), own_copy), link)
         runs = [self._reference_itself().outputs(draw, (link + i) % 2**32) for i in range(1, _RANDOM_RUNS + 1)]
         known = [dict(walk(map_tensors(sampled(run, seed, elements), self._device.home), "output")) for run in runs]
         self.restart()
