@@ -139,7 +139,7 @@ def test_without_a_verified_winner_the_status_is_1(fakes: Fakes, monkeypatch: py
         (["optimize"], "TASK"),
         (["optimize", "task.py", "--seed", "one"], "--seed"),
         (["optimize", "task.py", "--policy", "loose"], "strict"),
-        (["optimize", "task.py", "--target", "cuda"], "cpu"),
+        (["optimize", "task.py", "--target", "cuda"], "for the CPU only"),
         (["optimize", "task.py", "--budget", "soon"], "write seconds (60s)"),
         (["optimize", "task.py", "--budget", "0"], "nothing can be done in no time"),
         (["optimize", "task.py", "--budget", "1.5"], "whole numbers"),

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from egg.evaluation.flags import difference, put_in_force, settings
+from egg.evaluation.crew import difference_in_settings
+from egg.evaluation.roles.flags import put_in_force, settings
 from egg.schema.task import Policy
 
 
@@ -43,7 +44,7 @@ def test_on_a_cpu_nothing_is_switched() -> None:
 
 def test_settings_that_differ_are_named() -> None:
     mine = settings()
-    assert difference(mine, settings()) == ""
+    assert difference_in_settings(mine, settings()) == ""
     with torch.no_grad():
-        assert difference(settings(), mine) == "gradients is off, and on in the other"
-    assert "unknown in the other" in difference(mine, {})
+        assert difference_in_settings(settings(), mine) == "gradients is off, and on in the other"
+    assert "unknown in the other" in difference_in_settings(mine, {})

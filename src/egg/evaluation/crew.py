@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -16,6 +16,7 @@ from egg.evaluation.spares import Called, Spares, forget
 from egg.evaluation.tiers import Limits
 from egg.evaluation.workers.workplace import Post, Role, Worker, Workplace
 from egg.schema.base import content_hash
+from egg.schema.evaluation import UNKNOWN
 from egg.schema.run import Config
 from egg.schema.task import Task
 
@@ -123,3 +124,11 @@ class Crew:
         folder = self._workdir / "workers" / content_hash(role, str(next(self._numbers)))
         post = Post(role, folder, builds, fresh, memory_bytes, self.config.target, exchange, self.limits.readable)
         return self._workplace.start(post)
+
+
+def difference_in_settings(mine: Mapping[str, str], theirs: Mapping[str, str]) -> str:
+    """Returns the first setting that two workers do not share, in words; empty where they share all."""
+    for name, value in mine.items():
+        if value != theirs.get(name):
+            return f"{name} is {value}, and {theirs.get(name, UNKNOWN)} in the other"
+    return ""

@@ -8,9 +8,8 @@ from typing import Any
 
 from egg.errors import SandboxError
 from egg.evaluation.checks import Checks, emptied
-from egg.evaluation.crew import Engaged
+from egg.evaluation.crew import Engaged, difference_in_settings
 from egg.evaluation.desk import CandidateDesk, CandidateFailed
-from egg.evaluation.flags import difference
 from egg.evaluation.setting import Notes, Setting
 from egg.evaluation.timing.bystander import Restless
 from egg.evaluation.timing.figures import ImpossibleTimes, Timed
@@ -62,7 +61,7 @@ class Examination:
             self._share_memory()
         candidate, task = self._candidate, self.setting.task
         flags = self._desk.ask("import", "settle", policy=self.setting.policy)["flags"]
-        if unlike := difference(flags, self.reference.flags):
+        if unlike := difference_in_settings(flags, self.reference.flags):
             raise SandboxError(f"in the candidate's worker {unlike}, the reference's: their figures would not compare")
         # The constructor's arguments lie in the reference's folder, which a candidate does not reach.
         shutil.copytree(self.reference.folder, self.setting.folder, dirs_exist_ok=True)

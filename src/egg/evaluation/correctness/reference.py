@@ -359,7 +359,7 @@ def _flushable(expected: Expected) -> Expected:
     do. A trial of its own asks for subnormal numbers."""
     if not _floating(expected):
         return expected
-    least = tolerance.flushed_below(expected.value.dtype)
+    least = tolerance.flushed_below(str(expected.value.dtype).removeprefix("torch."))
     return replace(expected, error_rms=max(expected.error_rms, least), error_max=max(expected.error_max, least))
 
 

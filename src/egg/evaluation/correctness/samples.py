@@ -32,9 +32,10 @@ def sample_mismatch(
     difference = (mine - theirs)[finite].abs().square().mean().sqrt().item()
     size = theirs[finite].abs().square().mean().sqrt().item()
     unit = max(relative_error, torch.finfo(real).eps)
-    limits = tolerance.limits_for(str(real).removeprefix("torch."), candidate.numel())
+    name = str(real).removeprefix("torch.")
+    limits = tolerance.limits_for(name, candidate.numel())
     least = absolute_error if candidate.numel() < tolerance.SMALL_ELEMENTS else 0.0
-    least = max(least, tolerance.flushed_below(candidate.dtype))
+    least = max(least, tolerance.flushed_below(name))
     allowed = tolerance.SAMPLED_FACTOR * limits.rms * max(unit * size, least)
     if difference > allowed:
         return f"elements differ from the reference's by {difference:.3g} (rms) of {size:.3g}; {allowed:.3g} is allowed"

@@ -22,10 +22,10 @@ from egg.evaluation.calls import (
 )
 from egg.evaluation.correctness.trials import KEPT_CALLS
 from egg.evaluation.devices.backend import open_device
-from egg.evaluation.flags import put_in_force, settings
 from egg.evaluation.integrity.sightings import sightings
 from egg.evaluation.roles.authorship import authorship
 from egg.evaluation.roles.bindings import Bindings
+from egg.evaluation.roles.flags import put_in_force, settings
 from egg.evaluation.roles.inputs import Inputs
 from egg.evaluation.roles.state_names import NAMES_LITERAL, matched_names
 from egg.evaluation.roles.stopwatch import Stopwatch

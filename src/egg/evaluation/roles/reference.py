@@ -14,7 +14,7 @@ from egg.evaluation.correctness.judge import Judge
 from egg.evaluation.correctness.reference import Draw, Reference
 from egg.evaluation.correctness.trials import TrialKind
 from egg.evaluation.devices.backend import open_device
-from egg.evaluation.flags import put_in_force, settings
+from egg.evaluation.roles.flags import put_in_force, settings
 from egg.evaluation.roles.inputs import Inputs
 from egg.evaluation.roles.rungs import RUNGS
 from egg.evaluation.roles.stopwatch import Stopwatch

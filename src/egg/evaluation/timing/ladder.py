@@ -8,8 +8,7 @@ from pathlib import Path
 from random import Random
 
 from egg.errors import UsageError
-from egg.evaluation.crew import Crew, Engaged
-from egg.evaluation.flags import difference
+from egg.evaluation.crew import Crew, Engaged, difference_in_settings
 from egg.evaluation.roles.rungs import RUNGS
 from egg.evaluation.tiers import PLANS
 from egg.evaluation.timing.figures import Timed
@@ -55,7 +54,7 @@ class Ladder:
             setup_s += rung.desk.worker.last_ask_s
             timed[workload.name] = self._interleaved(eager, rung, name)
         mine, theirs = (worker.ask("flags")["flags"] for worker in (rung.desk, eager.desk))
-        if unlike := difference(mine, theirs):
+        if unlike := difference_in_settings(mine, theirs):
             return Baseline(name=name, available=False, reason=f"not timed as eager is: {unlike}")
         found = {w: t.comparison for w, t in timed.items()}
         ratios = [c.ratio for c in found.values()]

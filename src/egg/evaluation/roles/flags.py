@@ -46,14 +46,6 @@ def put_in_force(policy: Policy, device: str) -> dict[str, str]:
     return settings()
 
 
-def difference(mine: Mapping[str, str], theirs: Mapping[str, str]) -> str:
-    """Returns the first setting that two workers do not share, in words; empty where they share all."""
-    for name, value in mine.items():
-        if value != theirs.get(name):
-            return f"{name} is {value}, and {theirs.get(name, UNKNOWN)} in the other"
-    return ""
-
-
 def _read(get: Any) -> str:
     try:
         return str(get())
