@@ -98,3 +98,13 @@ def test_a_task_that_does_not_take_them_moved_gets_them_in_place(make_task: Make
     seen = judge(task, model("return x * y[1]"))
     assert seen.status is Status.PASSED, seen.failure
     assert seen.timings[0].chained
+
+
+def test_a_strip_changes_where_a_call_is_too_short_to_remember() -> None:
+    own = torch.randn(6_100)
+    inputs = Inputs([((own,), {})], whole=False)
+    for link in (1, 2, 2, 60):
+        values = inputs.changed(0, link << 8)[0][0]
+        assert int((values != own).sum()) == 100
+    inputs.scale(2.0)
+    assert int((inputs.changed(0, 7 << 8)[0][0] != 2 * own).sum()) == 100

@@ -53,6 +53,17 @@ def test_a_trial_finds_what_it_is_for(
     assert "message" not in attempt(task, model(forward, init), trial)
 
 
+MEAN = "return self.l(x).mean(-1)"
+
+
+def test_infinity_for_not_a_number_is_another_order_and_a_number_is_not(make_task: MakeTask, attempt: Try) -> None:
+    task = make_task(MEAN, "[torch.randn(8, 96)]", LINEAR)
+    folded = "y = x @ self.l.weight.mean(0) + self.l.bias.mean()\n"
+    assert "message" not in attempt(task, model(folded + "return y", LINEAR), values("infinite"))
+    tamed = attempt(task, model(folded + "return y.nan_to_num(0.0, 0.0, 0.0)", LINEAR), values("infinite"))
+    assert "not finite as expected" in tamed["message"]
+
+
 @pytest.mark.parametrize("trial", [k for k in ATTEST if k.values != "extreme integers"], ids=lambda k: k.name)
 def test_an_honest_kernel_passes_every_trial_that_applies(trial: TrialKind, make_task: MakeTask, attempt: Try) -> None:
     task = make_task("return self.l(x).softmax(-1)", "[torch.randn(8, 96)]", LINEAR).updated(differentiable=True)

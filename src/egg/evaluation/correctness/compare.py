@@ -46,6 +46,9 @@ class Expected:
     """What the leaf is a choice of positions from."""
     exact: bool = False
     """True where whole numbers go in and come out: half a unit off is a term too many or too few."""
+    infinite: bool = False
+    """True where infinities or numbers near them go in: infinity less infinity is NaN in one order of operations, and
+    an infinity in another that is as right, so either will do where NaN is expected."""
     oracle: bool = True
     """False where no oracle ran, or it computed something else."""
     note: str = ""
@@ -181,7 +184,7 @@ def _ratios(name: str, candidate: torch.Tensor, expected: Expected) -> Measured 
     eps = torch.finfo(candidate.dtype).eps * expected.factor
     if candidate.numel() < tolerance.SMALL_ELEMENTS:
         eps *= tolerance.SMALL_FACTOR
-    if (at := ratios.class_fault()) is not None:
+    if (at := ratios.class_fault(expected.infinite)) is not None:
         where = f"{ratios.class_faults} values are not finite as expected; {_witness(ratios, at)}"
         return Mismatch("WRONG_VALUE", f"{name}: {where}")
     found = ratios.measure(eps, expected.error_rms, expected.error_max)

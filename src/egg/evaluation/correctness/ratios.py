@@ -50,8 +50,11 @@ class Ratios:
         self._plain = bool(torch.isfinite(g.sum() + r.sum()))
         """True where no element needs a look at its class; a sum that overflows only costs that look."""
 
-    def class_fault(self) -> int | None:
-        """Returns the first element that is not finite as expected; None where all are."""
+    def class_fault(self, infinite: bool = False) -> int | None:
+        """Returns the first element that is not finite as expected; None where all are.
+
+        With `infinite`, an infinity will do for NaN.
+        """
         if self._plain and bool(torch.isfinite(self._c.sum())):
             return None
         first: int | None = None
@@ -60,7 +63,10 @@ class Ratios:
             judged = torch.isfinite(g) & torch.isfinite(r)
             agreed = ~judged & (_class(r) == _class(g))
             self._infinite += int(agreed.sum())
-            wrong = (judged & ~torch.isfinite(c)) | (agreed & (_class(c) != _class(r)))
+            other = _class(c) != _class(r)
+            if infinite:
+                other &= ~(r.isnan() & c.isinf())
+            wrong = (judged & ~torch.isfinite(c)) | (agreed & other)
             if bool(wrong.any()):
                 self.class_faults += int(wrong.sum())
                 first = part.start + int(wrong.nonzero()[0]) if first is None else first

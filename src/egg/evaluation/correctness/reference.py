@@ -200,6 +200,8 @@ class Reference:
             self._note_error(draw, leaves)
         if draw.kind == "integers":
             leaves = {k: replace(e, exact=True) for k, e in leaves.items()}
+        if draw.kind in ("infinite", "largest"):
+            leaves = {k: replace(e, infinite=True) for k, e in leaves.items()}
         if draw.kind != "denormal":
             leaves = {k: _flushable(e) for k, e in leaves.items()}
         if draw.kind not in ("own", "scaled") and any(_floating(e) and not e.oracle for e in leaves.values()):

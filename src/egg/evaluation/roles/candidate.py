@@ -179,7 +179,7 @@ class Operations(TimedOperations):
         return {"kept": kept}
 
     def do_pool(
-        self, pool: list[Tree], folder: str, fresh_inputs: bool, seeded: bool, restart: bool, roll: bool
+        self, pool: list[Tree], folder: str, fresh_inputs: bool, seeded: bool, restart: bool, roll: bool, whole: bool
     ) -> dict[str, Any]:
         """Takes the inputs of the timed calls."""
         self._kept, self._output, self._stopwatch = [], None, None
@@ -187,7 +187,7 @@ class Operations(TimedOperations):
         self._device.trim()
         calls = [read_tree(tree, Path(folder), trusted=True, device=self._device) for tree in pool]
         self._restarts = restart
-        inputs = Inputs(calls, roll=roll)
+        inputs = Inputs(calls, roll=roll, whole=whole)
         self._stopwatch = Stopwatch(self._device, self._ready_model(), inputs, fresh_inputs, seeded)
         return {}
 

@@ -15,10 +15,14 @@ from egg.evaluation.roles.links import MIX, MODULUS
 from egg.evaluation.tensors import map_tensors, own_copy, storage_of, walk
 from egg.evaluation.workers.worker import Refusal
 
-PERIOD = 65_521
-"""Factors in the table that the elements of an input are multiplied by: a prime number, so that rows differ."""
+PERIOD = 32_749
+"""Factors in the table that the elements of an input are multiplied by: a prime number, so that rows differ, and few
+enough that PyTorch takes one thread for them. Two would wait for each other around calls of a few microseconds, where
+a candidate's own threads are still awake."""
 _LEAST_FACTOR = 0.5
 """Factors are from here to 1: towards zero, so that values stay in the domains of tasks, positive or below one."""
+_STRIDE = 61
+"""Where not all elements change, every so many do: a prime number, so that it meets every row and column."""
 _INTEGER = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
@@ -26,9 +30,19 @@ class Inputs:
     """A pool of calls, and for each of them memory of its own that holds what a call is given."""
 
     def __init__(
-        self, calls: list[Call], place: Callable[[torch.Tensor], torch.Tensor] = own_copy, roll: bool = True
+        self,
+        calls: list[Call],
+        place: Callable[[torch.Tensor], torch.Tensor] = own_copy,
+        roll: bool = True,
+        whole: bool = True,
     ) -> None:
-        """Takes the calls of the pool; `roll` False leaves what may only move round where it is."""
+        """Takes the calls of the pool.
+
+        `roll` False leaves what may only move round where it is; `whole` False changes a strip of elements in place of
+        all, for calls so short that they can gain nothing by looking which have changed.
+        """
+        self._whole = whole
+        self._strips: dict[int, int] = {}
         self._calls = [map_tensors(call, place) for call in calls]
         self._given = [map_tensors(call, place) for call in calls]
         self._kinds = [[_kind(leaf, roll) for leaf in _tensors(call)] for call in self._calls]
@@ -36,6 +50,11 @@ class Inputs:
 
     def __len__(self) -> int:
         return len(self._calls)
+
+    @property
+    def whole(self) -> bool:
+        """True where all elements change."""
+        return self._whole
 
     @property
     def rolled(self) -> bool:
@@ -57,6 +76,10 @@ class Inputs:
             for tensor, kind in zip(_tensors(call), kinds, strict=True):
                 if kind in ("elements", "whole"):
                     storage_of(tensor).mul_(factor)
+        for call, given in zip(self._calls, self._given, strict=True):
+            for base, copy in zip(_tensors(call), _tensors(given), strict=True):
+                if not self._whole and base.layout is torch.strided:
+                    storage_of(copy).copy_(storage_of(base))
 
     def changed(self, number: int, link: int) -> Call:
         """Returns the inputs of a call, each changed in all its elements or places as the link of the chain says.
@@ -67,7 +90,9 @@ class Inputs:
         offset = (link >> 8) % PERIOD
         pairs = zip(_tensors(self._calls[number]), _tensors(self._given[number]), self._kinds[number], strict=True)
         for base, given, kind in pairs:
-            if kind == "elements":
+            if kind == "elements" and not self._whole:
+                self._stripped(storage_of(base), storage_of(given), offset)
+            elif kind == "elements":
                 self._multiplied(storage_of(base), storage_of(given), offset)
             elif kind == "whole":
                 factor = _LEAST_FACTOR + (1 - _LEAST_FACTOR) * offset / PERIOD
@@ -79,12 +104,24 @@ class Inputs:
                 storage_of(given).copy_(storage_of(base))
         return self._given[number]
 
+    def _stripped(self, base: torch.Tensor, given: torch.Tensor, offset: int) -> None:
+        """Writes the elements of one strip times a factor, and puts back those of the strip before."""
+        place = given.data_ptr()
+        if (last := self._strips.get(place)) is not None:
+            given[last::_STRIDE] = base[last::_STRIDE]
+        self._strips[place] = strip = offset % _STRIDE
+        factor = _LEAST_FACTOR + (1 - _LEAST_FACTOR) * offset / PERIOD
+        torch.mul(base[strip::_STRIDE], factor, out=given[strip::_STRIDE])
+
     def _multiplied(self, base: torch.Tensor, given: torch.Tensor, offset: int) -> None:
         """Writes the elements of `base`, each times its factor of the table as it is read from `offset` on."""
         factors = self._table(base)[offset : offset + PERIOD]
         whole = base.numel() // PERIOD * PERIOD
-        if whole:
-            rows = base[:whole].view(-1, PERIOD), given[:whole].view(-1, PERIOD)
+        rows = base[:whole].view(-1, PERIOD), given[:whole].view(-1, PERIOD)
+        if base.device.type == "cpu":
+            for row, written in zip(*rows, strict=True):
+                torch.mul(row, factors, out=written)
+        elif whole:
             torch.mul(rows[0], factors, out=rows[1])
         torch.mul(base[whole:], factors[: base.numel() - whole], out=given[whole:])
 

@@ -23,6 +23,9 @@ from egg.evaluation.tensors import Tree, map_tensors, own_copy, span, write_tree
 from egg.schema.task import Policy, Task
 from egg.tasks.load import init_arguments
 
+_WORTH = 4.0
+"""Times what it takes to change all elements of its inputs: longer calls could gain by computing only what changed."""
+
 
 class Operations(JudgesTimedCalls):
     """The operations by name. No candidate code ever runs here."""
@@ -119,7 +122,13 @@ class Operations(JudgesTimedCalls):
         self._workload = workload
         inputs = self._inputs(calls)
         self._stopwatch = Stopwatch(self._device, self._function, inputs, fresh, seeded)
-        told = {"fresh_inputs": fresh, "seeded": seeded, "restart": reference.changes_state, "roll": inputs.rolled}
+        told = {
+            "fresh_inputs": fresh,
+            "seeded": seeded,
+            "restart": reference.changes_state,
+            "roll": inputs.rolled,
+            "whole": inputs.whole,
+        }
         return {"pool": trees, **told}
 
     def do_rest(self) -> dict[str, Any]:
@@ -147,16 +156,37 @@ class Operations(JudgesTimedCalls):
     def _inputs(self, calls: list[Any]) -> Inputs:
         """Returns the inputs of timed calls; what may move round stays in place where the task does not take that."""
         inputs = Inputs(calls)
-        if inputs.rolled:
-            args, kwargs = map_tensors(inputs.changed(0, 1 << 8), own_copy)
-            try:
-                with torch.no_grad():
-                    self._ready().module(*args, **kwargs)
-                    self._device.join()
-            except Exception:  # whatever a task may raise for inputs that it does not take
-                inputs = Inputs(calls, roll=False)
-            self.restart()
+        if inputs.rolled and self._called_s(inputs) is None:
+            inputs = Inputs(calls, roll=False)
+        if not self._worth_changing(inputs):
+            inputs = Inputs(calls, roll=inputs.rolled, whole=False)
+        self.restart()
         return inputs
+
+    def _worth_changing(self, inputs: Inputs) -> bool:
+        """Returns whether a call takes far longer than a look at its inputs, so that it could gain by remembering."""
+        spent_s = [self._changed_s(inputs) for _ in range(3)]
+        called_s = [s for s in (self._called_s(inputs), self._called_s(inputs)) if s is not None]
+        return not called_s or min(called_s) > _WORTH * min(spent_s)
+
+    def _changed_s(self, inputs: Inputs) -> float:
+        began = self._device.clock_ns()
+        inputs.changed(0, 1 << 8)
+        self._device.join()
+        return (self._device.clock_ns() - began) / 1e9
+
+    def _called_s(self, inputs: Inputs) -> float | None:
+        """Returns the seconds of one call of the reference; None where it fails, as it may for inputs moved round."""
+        args, kwargs = map_tensors(inputs.changed(0, 1 << 8), own_copy)
+        self._device.join()
+        began = self._device.clock_ns()
+        try:
+            with torch.no_grad():
+                self._ready().module(*args, **kwargs)
+                self._device.join()
+        except Exception:  # whatever a task may raise for inputs that it does not take
+            return None
+        return (self._device.clock_ns() - began) / 1e9
 
     def _reference_itself(self) -> Reference:
         return self._ready()
