@@ -107,7 +107,8 @@ def test_a_relaxed_policy_holds_in_the_workers_too(tmp_path: Path, workplace: Lo
     assert seen.status is Status.PASSED, seen.failure
     assert seen.basis is not None
     assert seen.basis.policy == "half"
-    assert {leaf.limit_rms for trial in seen.trials for leaf in trial.leaves} == {RELAXED.rms}
+    own = [trial for trial in seen.trials if trial.kind == "own"]  # other draws may have whole numbers, which are exact
+    assert {leaf.limit_rms for trial in own for leaf in trial.leaves} == {RELAXED.rms}
 
 
 def test_a_relaxed_policy_leaves_what_is_no_product_alone(tmp_path: Path) -> None:
