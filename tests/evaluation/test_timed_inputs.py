@@ -102,7 +102,8 @@ def test_a_task_that_does_not_take_them_moved_gets_them_in_place(make_task: Make
 
 def test_a_strip_changes_where_a_call_is_too_short_to_remember() -> None:
     own = torch.randn(6_100)
-    inputs = Inputs([((own,), {})], whole=False)
+    inputs = inputs_of(own)
+    inputs.restrict(roll=True, whole=False)
     for link in (1, 2, 2, 60):
         values = inputs.changed(0, link << 8)[0][0]
         assert int((values != own).sum()) == 100

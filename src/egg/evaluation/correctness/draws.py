@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import nn
@@ -21,6 +21,7 @@ _OUTLIER = 1e4
 """Times the spread of the others."""
 _SPARSE_SHARE = 0.1
 _FEWEST_PLACES = 8
+Change = Literal["elements", "whole", "places", ""]
 LARGEST_INTEGER = 2
 """In the exact trial: small, so that long sums stay exact. Zero is not drawn, so that each term counts."""
 
@@ -114,15 +115,17 @@ def redrawn_inputs(call: Call, values: str, seed: int, shrink: float = 1.0) -> C
     return result if changed else None
 
 
-def may_scale(tensor: torch.Tensor) -> bool:
-    """Returns whether a tensor stays in the task's domain when all of it is multiplied by one positive number."""
-    return domain_of(tensor) is not None
+def change_of(tensor: torch.Tensor) -> Change:
+    """Returns how an input may change from call to call and stay in the task's domain.
 
-
-def may_poke(tensor: torch.Tensor) -> bool:
-    """Returns whether single elements may move towards zero; those of symmetric or sorted tensors may not."""
+    Each of its `elements` may move towards zero, or the `whole` of a symmetric or sorted one by one factor. Numbers
+    whose values must stay, such as indices and probabilities, may change `places` along the longest dimension; masks,
+    which say something by their form, and what rises or falls, such as offsets, may not.
+    """
     domain = domain_of(tensor)
-    return domain is not None and not domain.ordered and not domain.symmetric
+    if domain is not None:
+        return "whole" if domain.ordered or domain.symmetric else "elements"
+    return "places" if _may_move(tensor) else ""
 
 
 def longest(tensor: torch.Tensor) -> int:
@@ -130,17 +133,10 @@ def longest(tensor: torch.Tensor) -> int:
     return max(range(tensor.dim()), key=lambda d: tensor.shape[d])
 
 
-def may_roll(tensor: torch.Tensor) -> bool:
-    """Returns whether the values of a tensor may move round along its longest dimension.
-
-    That is so for numbers whose values must stay, such as indices and probabilities, but neither for masks, which say
-    something by their form, nor for what rises or falls, such as offsets.
-    """
-    if domain_of(tensor) is not None or tensor.dtype == torch.bool or tensor.is_complex():
+def _may_move(tensor: torch.Tensor) -> bool:
+    if tensor.dtype == torch.bool or tensor.is_complex() or tensor.dim() == 0:
         return False
-    if tensor.dim() == 0 or max(tensor.shape) < _FEWEST_PLACES or overlaps(tensor):
-        return False
-    if bool(((tensor == 0) | (tensor == 1)).all()):
+    if max(tensor.shape) < _FEWEST_PLACES or overlaps(tensor) or bool(((tensor == 0) | (tensor == 1)).all()):
         return False
     steps = tensor.diff(dim=longest(tensor))
     return not bool((steps >= 0).all()) and not bool((steps <= 0).all())

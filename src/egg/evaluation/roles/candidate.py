@@ -187,7 +187,8 @@ class Operations(TimedOperations):
         self._device.trim()
         calls = [read_tree(tree, Path(folder), trusted=True, device=self._device) for tree in pool]
         self._restarts = restart
-        inputs = Inputs(calls, roll=roll, whole=whole)
+        inputs = Inputs(calls)
+        inputs.restrict(roll, whole)
         self._stopwatch = Stopwatch(self._device, self._ready_model(), inputs, fresh_inputs, seeded)
         return {}
 

@@ -4,13 +4,13 @@ from what it has in common with another."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 
 from egg.evaluation.calls import Call
-from egg.evaluation.correctness.draws import longest, may_poke, may_roll, may_scale
+from egg.evaluation.correctness.draws import change_of, longest
 from egg.evaluation.roles.links import MIX, MODULUS
 from egg.evaluation.tensors import map_tensors, own_copy, storage_of, walk
 from egg.evaluation.workers.worker import Refusal
@@ -29,32 +29,15 @@ _INTEGER = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 class Inputs:
     """A pool of calls, and for each of them memory of its own that holds what a call is given."""
 
-    def __init__(
-        self,
-        calls: list[Call],
-        place: Callable[[torch.Tensor], torch.Tensor] = own_copy,
-        roll: bool = True,
-        whole: bool = True,
-    ) -> None:
-        """Takes the calls of the pool.
-
-        `roll` False leaves what may only move round where it is; `whole` False changes a strip of elements in place of
-        all, for calls so short that they can gain nothing by looking which have changed.
-        """
-        self._whole = whole
-        self._strips: dict[int, int] = {}
+    def __init__(self, calls: list[Call], place: Callable[[torch.Tensor], torch.Tensor] = own_copy) -> None:
         self._calls = [map_tensors(call, place) for call in calls]
         self._given = [map_tensors(call, place) for call in calls]
-        self._kinds = [[_kind(leaf, roll) for leaf in _tensors(call)] for call in self._calls]
+        self._kinds: list[list[str]] = [[change_of(leaf) for leaf in _tensors(call)] for call in self._calls]
+        self._strips: dict[int, int] = {}
         self._factors: dict[tuple[torch.dtype, torch.device], torch.Tensor] = {}
 
     def __len__(self) -> int:
         return len(self._calls)
-
-    @property
-    def whole(self) -> bool:
-        """True where all elements change."""
-        return self._whole
 
     @property
     def rolled(self) -> bool:
@@ -70,47 +53,69 @@ class Inputs:
         """Returns what a call was given last, by its number in the block."""
         return self._given[number % len(self._given)]
 
+    def restrict(self, roll: bool, whole: bool) -> None:
+        """Changes less from now on.
+
+        Without `roll`, what may only move round stays where it is. Without `whole` a strip of elements changes in place
+        of all, for calls so short that they can gain nothing by looking which have changed.
+        """
+        less = {} if roll else {"places": ""}
+        less |= {} if whole else {"elements": "strip"}
+        self._kinds = [[less.get(kind, kind) for kind in kinds] for kinds in self._kinds]
+        self._renew()
+
     def scale(self, factor: float) -> None:
         """Changes all values of the pool, where the domain of an input allows it."""
-        for call, kinds in zip(self._calls, self._kinds, strict=True):
-            for tensor, kind in zip(_tensors(call), kinds, strict=True):
-                if kind in ("elements", "whole"):
-                    storage_of(tensor).mul_(factor)
-        for call, given in zip(self._calls, self._given, strict=True):
-            for base, copy in zip(_tensors(call), _tensors(given), strict=True):
-                if not self._whole and base.layout is torch.strided:
-                    storage_of(copy).copy_(storage_of(base))
+        for base, _, kind in self._all():
+            if kind in ("elements", "strip", "whole"):
+                storage_of(base).mul_(factor)
+        self._renew()
 
     def changed(self, number: int, link: int) -> Call:
-        """Returns the inputs of a call, each changed in all its elements or places as the link of the chain says.
+        """Returns the inputs of a call, changed as the link of the chain says.
 
-        They hold until the same number comes again; whatever a call did to them is undone then.
+        They hold until the same number comes again. What a call did to them is undone then, but outside of strips.
         """
         number %= len(self._calls)
         offset = (link >> 8) % PERIOD
-        pairs = zip(_tensors(self._calls[number]), _tensors(self._given[number]), self._kinds[number], strict=True)
-        for base, given, kind in pairs:
-            if kind == "elements" and not self._whole:
-                self._stripped(storage_of(base), storage_of(given), offset)
-            elif kind == "elements":
-                self._multiplied(storage_of(base), storage_of(given), offset)
-            elif kind == "whole":
-                factor = _LEAST_FACTOR + (1 - _LEAST_FACTOR) * offset / PERIOD
-                torch.mul(storage_of(base), factor, out=storage_of(given))
-            elif kind == "places":
-                along = longest(base)
-                given.copy_(base.roll(1 + (link >> 8) % (base.shape[along] - 1), along))
-            elif base.layout is torch.strided:
-                storage_of(given).copy_(storage_of(base))
+        factor = _LEAST_FACTOR + (1 - _LEAST_FACTOR) * offset / PERIOD
+        for base, given, kind in self._tensors_of(number):
+            match kind:
+                case "elements":
+                    self._multiplied(storage_of(base), storage_of(given), offset)
+                case "strip":
+                    self._stripped(storage_of(base), storage_of(given), offset % _STRIDE, factor)
+                case "whole":
+                    torch.mul(storage_of(base), factor, out=storage_of(given))
+                case "places":
+                    along = longest(base)
+                    given.copy_(base.roll(1 + (link >> 8) % (base.shape[along] - 1), along))
+                case _:
+                    _copy(base, given)
         return self._given[number]
 
-    def _stripped(self, base: torch.Tensor, given: torch.Tensor, offset: int) -> None:
+    def _tensors_of(self, number: int) -> Iterator[tuple[torch.Tensor, torch.Tensor, str]]:
+        """Yields each tensor of a call as it is kept and as it is given, and how it changes."""
+        tensors = _tensors(self._calls[number]), _tensors(self._given[number])
+        yield from zip(*tensors, self._kinds[number], strict=True)
+
+    def _all(self) -> Iterator[tuple[torch.Tensor, torch.Tensor, str]]:
+        for number in range(len(self._calls)):
+            yield from self._tensors_of(number)
+
+    def _renew(self) -> None:
+        """Puts everything back that is given with no more than a strip changed."""
+        self._strips = {}
+        for base, given, kind in self._all():
+            if kind == "strip":
+                _copy(base, given)
+
+    def _stripped(self, base: torch.Tensor, given: torch.Tensor, strip: int, factor: float) -> None:
         """Writes the elements of one strip times a factor, and puts back those of the strip before."""
         place = given.data_ptr()
         if (last := self._strips.get(place)) is not None:
             given[last::_STRIDE] = base[last::_STRIDE]
-        self._strips[place] = strip = offset % _STRIDE
-        factor = _LEAST_FACTOR + (1 - _LEAST_FACTOR) * offset / PERIOD
+        self._strips[place] = strip
         torch.mul(base[strip::_STRIDE], factor, out=given[strip::_STRIDE])
 
     def _multiplied(self, base: torch.Tensor, given: torch.Tensor, offset: int) -> None:
@@ -159,10 +164,6 @@ def _tensors(call: Call) -> list[torch.Tensor]:
     return [leaf for _, leaf in walk(list(call), "call") if isinstance(leaf, torch.Tensor)]
 
 
-def _kind(tensor: torch.Tensor, roll: bool) -> str:
-    """Returns how a tensor may change: in its `elements`, as a `whole` by one factor, in its `places`, or not."""
-    if may_poke(tensor):
-        return "elements"
-    if may_scale(tensor):
-        return "whole"
-    return "places" if roll and may_roll(tensor) else ""
+def _copy(base: torch.Tensor, given: torch.Tensor) -> None:
+    if base.layout is torch.strided:
+        storage_of(given).copy_(storage_of(base))

@@ -120,16 +120,12 @@ class Operations(JudgesTimedCalls):
         fresh = reference.changes_inputs or bool(reference.output_shares_input)
         seeded = reference.uses_random_numbers(reference.draw_of(calls[0], 0, workload))
         self._workload = workload
-        inputs = self._inputs(calls)
+        inputs = Inputs(calls)
+        changes = self._changes(inputs)
+        inputs.restrict(**changes)
         self._stopwatch = Stopwatch(self._device, self._function, inputs, fresh, seeded)
-        told = {
-            "fresh_inputs": fresh,
-            "seeded": seeded,
-            "restart": reference.changes_state,
-            "roll": inputs.rolled,
-            "whole": inputs.whole,
-        }
-        return {"pool": trees, **told}
+        told = {"fresh_inputs": fresh, "seeded": seeded, "restart": reference.changes_state}
+        return {"pool": trees, **told, **changes}
 
     def do_rest(self) -> dict[str, Any]:
         """Lets go of what the last candidate needed, and of the memory on the device that it took."""
@@ -153,15 +149,17 @@ class Operations(JudgesTimedCalls):
         """Puts back what calls change."""
         self._ready().restart()
 
-    def _inputs(self, calls: list[Any]) -> Inputs:
-        """Returns the inputs of timed calls; what may move round stays in place where the task does not take that."""
-        inputs = Inputs(calls)
-        if inputs.rolled and self._called_s(inputs) is None:
-            inputs = Inputs(calls, roll=False)
-        if not self._worth_changing(inputs):
-            inputs = Inputs(calls, roll=inputs.rolled, whole=False)
+    def _changes(self, inputs: Inputs) -> dict[str, bool]:
+        """Returns what of the inputs of timed calls may change, as `Inputs.restrict` takes it.
+
+        What may move round does where the task takes it moved, and all elements change where calls are long enough to
+        gain by remembering some.
+        """
+        roll = not inputs.rolled or self._called_s(inputs) is not None
+        inputs.restrict(roll=roll, whole=True)
+        whole = self._worth_changing(inputs)
         self.restart()
-        return inputs
+        return {"roll": roll, "whole": whole}
 
     def _worth_changing(self, inputs: Inputs) -> bool:
         """Returns whether a call takes far longer than a look at its inputs, so that it could gain by remembering."""

@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from egg.evaluation.workers.processes import stat_of
+
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 _STATE, _CHILDREN_USER, _CHILDREN_SYSTEM = 0, 13, 14
 """Places in `/proc/PID/stat` behind the name."""
@@ -42,7 +44,7 @@ def activity(roots: Iterable[int]) -> Activity:
     while todo:
         pid = todo.pop()
         try:
-            fields = _stat(Path("/proc", str(pid)))
+            fields = stat_of(Path("/proc", str(pid)))
             own_s[pid] = time.clock_gettime(_clock_id(pid))
         except OSError:
             continue
@@ -63,10 +65,6 @@ def _clock_id(pid: int) -> int:
     return (~pid << 3) | 2
 
 
-def _stat(folder: Path) -> list[str]:
-    return (folder / "stat").read_text().rpartition(")")[2].split()
-
-
 def _threads(pid: int) -> list[Path]:
     try:
         return [Path("/proc", str(pid), "task", name) for name in os.listdir(f"/proc/{pid}/task")]
@@ -76,7 +74,7 @@ def _threads(pid: int) -> list[Path]:
 
 def _runs(thread: Path) -> bool:
     try:
-        return _stat(thread)[_STATE] == "R"
+        return stat_of(thread)[_STATE] == "R"
     except OSError:
         return False
 

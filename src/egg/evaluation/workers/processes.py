@@ -22,16 +22,20 @@ def adopt_orphans() -> None:
     kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
 
 
+def stat_of(folder: Path) -> list[str]:
+    """Returns the fields behind the name in the `stat` of a process or thread. Raises OSError where it has gone."""
+    return (folder / "stat").read_text().rpartition(")")[2].split()
+
+
 def parent_by_pid() -> dict[int, int]:
     """Returns the parent of every process that can be read now."""
     found: dict[int, int] = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():
             try:
-                stat = Path("/proc", entry, "stat").read_text()
+                found[int(entry)] = int(stat_of(Path("/proc", entry))[1])
             except OSError:  # it ended meanwhile
                 continue
-            found[int(entry)] = int(stat.rpartition(")")[2].split()[1])
     return found
 
 
