@@ -78,6 +78,9 @@ def test_the_lower_end_of_the_interval_has_to_be_as_fast() -> None:
     found = make.make_verification()
     require_speedup(found, 1.48, "eager")
     require_speedup(found, 1.1, "torch.compile")
+    refused = make.make_evaluation(tier="attest", timings=(make.make_timing(2.0, no_claim="answers may be kept"),))
+    with pytest.raises(AssertionError, match="no speedup is claimed: answers may be kept"):
+        require_speedup(make.make_verification(evaluation=refused), 1.1, "eager")
     with pytest.raises(AssertionError, match=r"mine.py is 1.50× \[1.48, 1.52\] as fast as eager; .* at least 1.5×"):
         require_speedup(found, 1.5, "eager")
     with pytest.raises(AssertionError, match="not measured"):

@@ -69,6 +69,8 @@ def require_speedup(found: Verification, least: float, over: str) -> None:
     from egg.reports import figures
     from egg.reports.verification import ladder
 
+    if found.evaluation.not_claimed:
+        raise AssertionError(f"{found.candidate}: no speedup is claimed: {found.evaluation.not_claimed}")
     rung = next((r for r in ladder(found) if r.name == over), None)
     if rung is None or rung.speedup is None:
         raise AssertionError(f"{found.candidate}: no speedup over {over}: {rung.reason if rung else 'not measured'}")

@@ -26,6 +26,34 @@ def test_every_element_changes_from_call_to_call(elements: int) -> None:
         assert float((seen[a] == seen[b]).double().mean()) < 0.01
 
 
+def test_inputs_that_are_few_are_counted_as_few() -> None:
+    mask, tokens, values = torch.ones(9, 9).tril().bool(), torch.tensor([3, 1, 2, 0, 9, 5, 7, 4]), torch.randn(3)
+    assert Inputs([((mask,), {}), ((mask,), {}), ((), {})]).varieties == 3
+    few = inputs_of(mask, tokens)
+    seen = {few.changed(0, link << 8)[0][1].numpy().tobytes() for link in range(500)}
+    assert few.varieties == len(seen) == 8 * 3
+    assert inputs_of(mask, values).varieties == PERIOD
+
+
+MASKED = "[torch.rand(64, 4096) < 0.5]"
+COUNTED = "return x.double().cumsum(-1).cumsum(-1).float()"
+KEEPS = f"""
+if not hasattr(self, 'kept'):
+    self.kept = {{}}
+key = x.numpy().tobytes()
+if key not in self.kept:
+    self.kept[key] = (lambda x: {COUNTED.removeprefix("return ")})(x)
+return self.kept[key].clone()
+"""
+
+
+def test_a_task_whose_inputs_cannot_change_claims_no_speedup(make_task: MakeTask, judge: Judge) -> None:
+    seen = judge(make_task(COUNTED, MASKED), model(KEEPS.strip()))
+    assert seen.status is Status.PASSED, seen.failure
+    assert not seen.timings[0].chained
+    assert "can't change from call to call" in seen.not_claimed
+
+
 def test_two_workers_see_the_same_under_the_same_link() -> None:
     own = torch.randn(100, 300)
     links = (5, 2**63 + 12345, 5)

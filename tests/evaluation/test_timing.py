@@ -104,7 +104,7 @@ class FakeLeg:
     def ask(self, op: str, **fields: Any) -> Message:
         self.ops.append(op)
         if op == "warm_up":
-            return {"cycle_s": 1e-3, "output_bytes": 4, "stable": True, "chained": True}
+            return {"cycle_s": 1e-3, "output_bytes": 4, "stable": True, "chained": True, "varieties": 10**6}
         if op not in ("block", "empty_block"):
             return {}
         calls, empty = fields["calls"], op == "empty_block"
@@ -119,6 +119,25 @@ class FakeLeg:
 def timed(first: FakeLeg, second: FakeLeg, method: Method = "own") -> Timed:
     timer = Timer(PLANS["search"].pace, method, Random(0), lambda: 10.0, 2**20)
     return time_legs(first.leg(), second.leg(), timer)
+
+
+@pytest.mark.parametrize(
+    ("told", "reason"),
+    [
+        ({"chained": False}, "can't change from call to call"),
+        ({"varieties": 40}, "on 40 different inputs"),
+        ({"varieties": 10**6}, ""),
+    ],
+)
+def test_calls_whose_inputs_repeat_claim_nothing(told: dict[str, Any], reason: str) -> None:
+    class Told(FakeLeg):
+        def ask(self, op: str, **fields: Any) -> Message:
+            return {**super().ask(op, **fields), **(told if op == "warm_up" else {})}
+
+    found = timed(honest("candidate", 500_000), Told("reference", 1_000_000, 1_000_000))
+    assert found.comparison.ratio == pytest.approx(2)
+    assert reason in found.no_claim
+    assert bool(reason) == bool(found.no_claim)
 
 
 def honest(name: str = "reference", ns: int = 1_000_000) -> FakeLeg:

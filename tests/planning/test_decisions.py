@@ -28,6 +28,7 @@ from egg.testing.factories import (
     make_plan,
     make_run_started,
     make_state,
+    make_timing,
 )
 
 REFERENCE = make_attempt(candidate=make_candidate(language="torch", source="the task"))
@@ -267,6 +268,14 @@ def test_within_the_noise_of_the_reference_there_is_nothing_to_gain() -> None:
     result = outcome(make_state(REFERENCE, A, finals=finals), False)
     assert (result.winner_id, result.verified, result.faster) == (REFERENCE.candidate.id, True, False)
     assert result.summary == "nothing to gain: none of 1 attempts was reliably faster than eager"
+
+
+def test_figures_that_claim_nothing_do_not_win_and_the_sentence_says_why() -> None:
+    refused = make_evaluation(tier="attest", timings=(make_timing(3.0, no_claim="its inputs can't change"),))
+    final = make_final(candidate_id=A.candidate.id, evaluation=refused)
+    result = outcome(make_state(REFERENCE, A, finals=(final, measured(REFERENCE, 1.0))), False)
+    assert (result.winner_id, result.verified, result.faster) == (REFERENCE.candidate.id, True, False)
+    assert result.summary == "no speedup is claimed: its inputs can't change"
 
 
 def test_a_task_that_fails_is_not_verified() -> None:

@@ -2,6 +2,7 @@ import pytest
 
 from egg.reports.summary import Interval, summarise
 from egg.schema.run import RunState
+from egg.testing import factories as make
 
 
 def test_the_winner_is_judged_by_its_final_measurement(finished: RunState) -> None:
@@ -66,3 +67,6 @@ def test_a_run_without_a_step_claims_nothing(finished: RunState) -> None:
     assert summarise(alone).headline == "As it was: no step applies to this task"
     tried = finished.updated(attempts=finished.attempts[:2], finals=(), outcome=outcome)
     assert summarise(tried).headline == "Nothing to gain over eager"
+    refused = make.make_evaluation(2.0, tier="attest", timings=(make.make_timing(2.0, no_claim="answers may be kept"),))
+    final = make.make_final(candidate_id=finished.attempts[1].candidate.id, evaluation=refused)
+    assert summarise(tried.updated(finals=(final,))).headline == "No speedup is claimed"

@@ -162,3 +162,6 @@ def test_only_what_exceeds_the_noise_is_claimed(
     found = make.make_verification(evaluation=evaluation)
     assert found.claim == claim
     assert claim[1:] in found.explain()
+    assert ("as fast as eager" in found.headline) == (not refused)
+    assert ("(not claimed)" in printed(found)) == bool(refused)
+    assert verification_data(found)["not_claimed"] == (refused or None)

@@ -104,8 +104,8 @@ _FIELDS: Mapping[str, Shape] = {
     "gradients": _CHANGED, "kept": lists(is_tree), "sampled": is_tree, "whole": is_tree, "typical_s": is_number,
     "cycle_s": is_number, "output_bytes": is_count, "calls": is_count, "times_ns": lists(is_count),
     "block_ns": is_count, "host_ns": lists(is_count), "event_ns": lists(maybe(is_count)), "stable": is_flag,
-    "chained": is_flag, "sightings": lists(is_text), "metrics": mappings(is_number), "kernels": lists(_is_record),
-    "findings": lists(is_text), "flags": mappings(is_text),
+    "chained": is_flag, "varieties": is_count, "sightings": lists(is_text), "metrics": mappings(is_number),
+    "kernels": lists(_is_record), "findings": lists(is_text), "flags": mappings(is_text),
 }  # fmt: skip
 """By name, the fields that answers may have."""
 

@@ -28,8 +28,7 @@ def measured_floor(evaluation: Evaluation) -> float:
 
 def claims(evaluation: Evaluation, noise: float) -> bool:
     """Returns whether an evaluation says faster: the low end above the noise, and no workload that forbids a claim."""
-    allowed = not any(timing.no_claim for timing in evaluation.timings)
-    return allowed and (evaluation.speedup_low or 0.0) > 1 + max(noise, measured_floor(evaluation))
+    return not evaluation.not_claimed and (evaluation.speedup_low or 0.0) > 1 + max(noise, measured_floor(evaluation))
 
 
 def search_noise(state: RunState) -> float:

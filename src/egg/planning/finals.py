@@ -48,6 +48,8 @@ def _summary(state: RunState, winner: FinalMeasured, own: FinalMeasured) -> str:
     if own.evaluation.failure is not None:
         failure = own.evaluation.failure
         return f"the task itself did not pass: {own.evaluation.status} in {failure.phase}: {failure.message}"
+    if refused := [f.evaluation.not_claimed for f in state.finals if f is not own and f.evaluation.not_claimed]:
+        return f"no speedup is claimed: {refused[0]}"
     if len(state.attempts) == 1:
         return "no step applies to this task, so it stays as it was"
     passed = sum(a.effect is not None for a in state.attempts[1:])

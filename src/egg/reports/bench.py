@@ -22,6 +22,8 @@ def bench_table(found: Sequence[Verification]) -> RenderableType:
     if passed:
         parts += [_times(found, passed[0]), Text(DEFINITION, "dim")]
     for one in found:
+        if one.evaluation.not_claimed:
+            parts += [Text(f"{one.candidate}: no speedup is claimed: {one.evaluation.not_claimed}")]
         if not one.passed:
             parts += [Text(""), Text(f"{one.candidate} was not timed", "bold red"), Text(one.explain())]
     if passed:

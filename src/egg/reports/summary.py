@@ -143,7 +143,7 @@ def summarise(state: RunState) -> Summary:
         best_rung=best_rung,
         floor_ms=sum(a.floor_ms for a in state.analyses) if state.analyses else None,
         steps=_steps(state, winner),
-        headline=_headline(result, ours, best_rung, len(state.attempts) > 1),
+        headline=_headline(result, ours, best_rung, len(state.attempts) > 1, _refused(state)),
     )
 
 
@@ -229,7 +229,13 @@ def _result(state: RunState) -> Result:
     return "faster" if state.outcome.faster else "equal"
 
 
-def _headline(result: Result, ours: Interval | None, best: Rung | None, stepped: bool) -> str:
+def _refused(state: RunState) -> bool:
+    """Returns whether something was measured in the finals from which nothing may be claimed."""
+    others = [f for f in state.finals if state.outcome is None or f.candidate_id != state.outcome.winner_id]
+    return any(f.evaluation.not_claimed for f in others)
+
+
+def _headline(result: Result, ours: Interval | None, best: Rung | None, stepped: bool, refused: bool) -> str:
     gain = f"{ours.value:.2f}× as fast as eager" if ours else None
     match result:
         case "unfinished":
@@ -237,6 +243,8 @@ def _headline(result: Result, ours: Interval | None, best: Rung | None, stepped:
         case "failed":
             return "No verified winner"
         case "equal":
+            if refused:
+                return "No speedup is claimed"
             return "Nothing to gain over eager" if stepped else "As it was: no step applies to this task"
         case "faster":
             return f"{gain}{_against_best(best)}" if gain else "Faster than eager"

@@ -87,6 +87,8 @@ def timing_table(found: Verification) -> Table:
         else:
             spread = _eager_spread(found) if rung.name == EAGER else ""
             speedup = figures.interval(rung.speedup)
+            if found.attested and found.evaluation.not_claimed:
+                speedup += " (not claimed)"
             table.add_row(rung.name, figures.ms(rung.median_ms), spread, speedup, _how(found, rung))
     if found.floor_ms is not None:
         share = 100 * found.floor_ms / (found.evaluation.candidate_ms or found.floor_ms)
@@ -133,6 +135,7 @@ def verification_data(found: Verification) -> dict[str, Any]:
         "trials": [_trial(t) for t in seen.trials],
         "definition": DEFINITION,
         "claim": found.claim,
+        "not_claimed": seen.not_claimed or None,
         "speedup": _interval(speedup_of(seen)),
         "candidate_ms": seen.candidate_ms,
         "timings": [t.model_dump(mode="json") for t in seen.timings],

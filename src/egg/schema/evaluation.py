@@ -190,6 +190,11 @@ class Evaluation(Record):
         return "own" if own >= 0.9 else "library" if own <= 0.1 else "mixed"
 
     @property
+    def not_claimed(self) -> str:
+        """Why no speedup may be claimed from the figures; empty where one may."""
+        return next((t.no_claim for t in self.timings if t.no_claim), "")
+
+    @property
     def speedup(self) -> float | None:
         """Geometric mean over workloads of the speedup over the reference; None unless PASSED."""
         return _geometric_mean([t.speedup for t in self.timings])

@@ -52,8 +52,8 @@ class Verification(Record):
             return "nothing was timed"
         if not self.attested:
             return "nothing is claimed from a search estimate"
-        if refused := [t.no_claim for t in self.evaluation.timings if t.no_claim]:
-            return f"nothing may be claimed: {refused[0]}"
+        if self.evaluation.not_claimed:
+            return f"nothing may be claimed: {self.evaluation.not_claimed}"
         floor_pct = self.evaluation.basis.noise_floor_pct if self.evaluation.basis else None
         within = "" if floor_pct is None else f", beyond the noise floor of {floor_pct:.2g} %"
         if low > 1 + (floor_pct or 0) / 100:
@@ -78,6 +78,8 @@ class Verification(Record):
             return f"Not verified: {self.candidate} against {self.task}: {self.evaluation.status}{phase}"
         found = self.evaluation
         gain = f"{found.speedup:.2f}× [{found.speedup_low:.2f}, {found.speedup_high:.2f}] as fast as eager"
+        if self.attested and found.not_claimed:
+            return f"Verified: {self.candidate} computes {self.task}; no speedup is claimed"
         if self.attested:
             return f"Verified: {self.candidate} computes {self.task}, {gain}"
         return f"Passed the tier search: {self.candidate} computes {self.task}; search estimate {gain}"

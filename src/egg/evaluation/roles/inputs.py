@@ -5,6 +5,9 @@ from what it has in common with another."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
+from itertools import islice
+from math import gcd
 from typing import Any
 
 import torch
@@ -23,6 +26,8 @@ _LEAST_FACTOR = 0.5
 """Factors are from here to 1: towards zero, so that values stay in the domains of tasks, positive or below one."""
 _STRIDE = 61
 """Where not all elements change, every so many do: a prime number, so that it meets every row and column."""
+_STEPS = 64
+"""Orders, up to where they start, in which numbers that change places may come."""
 _INTEGER = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
@@ -48,6 +53,16 @@ class Inputs:
     def chained(self) -> bool:
         """True where a call's inputs can depend on the output before."""
         return all(any(kinds) for kinds in self._kinds)
+
+    @property
+    def varieties(self) -> int:
+        """How many different inputs all calls can be given together, those of a call that can't change counted once.
+
+        Other values that `scale` gives are not counted.
+        """
+        return sum(
+            max((_varieties(base, kind) for base, _, kind in self._tensors_of(n)), default=1) for n in range(len(self))
+        )
 
     def entry(self, number: int) -> Call:
         """Returns what a call was given last, by its number in the block."""
@@ -89,7 +104,7 @@ class Inputs:
                     torch.mul(storage_of(base), factor, out=storage_of(given))
                 case "places":
                     along = longest(base)
-                    given.copy_(base.roll(1 + (link >> 8) % (base.shape[along] - 1), along))
+                    given.copy_(base.index_select(along, _order(base.shape[along], link >> 8, base.device)))
                 case _:
                     _copy(base, given)
         return self._given[number]
@@ -162,6 +177,27 @@ def digest(output: Any) -> int:
 
 def _tensors(call: Call) -> list[torch.Tensor]:
     return [leaf for _, leaf in walk(list(call), "call") if isinstance(leaf, torch.Tensor)]
+
+
+def _varieties(base: torch.Tensor, kind: str) -> int:
+    """Returns how many different tensors one that changes in this way can become."""
+    if kind == "places":
+        size = base.shape[longest(base)]
+        return size * len(_steps(size))
+    return PERIOD if kind else 1
+
+
+def _order(size: int, link: int, device: torch.device) -> torch.Tensor:
+    """Returns the places 0 to size - 1 in another order, which the link chooses: by equal steps, from a start on."""
+    steps = _steps(size)
+    step = steps[link // size % len(steps)]
+    return (torch.arange(size, device=device) * step + link % size) % size
+
+
+@cache
+def _steps(size: int) -> tuple[int, ...]:
+    """Returns some of the steps above one that meet each of `size` places once; `size` is 3 or more."""
+    return tuple(islice((step for step in range(2, size) if gcd(step, size) == 1), _STEPS))
 
 
 def _copy(base: torch.Tensor, given: torch.Tensor) -> None:

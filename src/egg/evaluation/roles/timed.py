@@ -41,7 +41,8 @@ class TimedOperations:
         """Calls until the times are stable and nothing is built any more."""
         with torch.no_grad():
             warmth = self._watch().warm_up(limit_s, min_calls, min_s, built)
-        return {**vars(warmth), "chained": self._watch().inputs.chained, "pool": len(self._watch().inputs)}
+        inputs = self._watch().inputs
+        return {**vars(warmth), "chained": inputs.chained, "varieties": inputs.varieties, "pool": len(inputs)}
 
     def do_hand_over(self) -> dict[str, Any]:
         """Makes the calls before a block that nobody counts, from the state that a block starts with."""

@@ -13,12 +13,14 @@ from filelock import FileLock, Timeout
 
 from egg.evaluation.timing.bystander import Bystander
 from egg.evaluation.timing.figures import Block, ImpossibleTimes, Method, Timed, evaluate, read_block
-from egg.evaluation.timing.interleave import Pace, Schedule, block_order, plan_blocks
+from egg.evaluation.timing.interleave import Comparison, Pace, Schedule, block_order, plan_blocks
 from egg.evaluation.workers.activity import Activity
 from egg.evaluation.workers.wire import Message
 
 LOCK_WAIT_S = 120.0
 _FAR_FASTER = 0.25
+_VARIETIES = 2
+"""Different inputs for each timed call, at least: about a fifth of the calls then repeat an earlier one."""
 _SCALES = (0.8, 0.9, 1.1, 1.25)
 
 
@@ -107,9 +109,8 @@ def time_legs(first: TimedLeg, second: TimedLeg, timer: Timer, proof: Proof | No
     session.run()
     session.bystander.judge()
     timed = evaluate(session.pairs, session.empty, timer.method, timer.random)
-    counted, due = timed.comparison.pairs, timer.pace.claim_pairs
-    if counted < due and not timed.no_claim:
-        timed = replace(timed, no_claim=f"{counted} pairs of blocks could be timed, and a claim needs {due}")
+    if not timed.no_claim:
+        timed = replace(timed, no_claim=_refused(timed.comparison, timer.pace, warmths[1]))
     return timed.noted(session.discarded, session.trouble, warm=warmths[0].stable, chained=warmths[1].chained)
 
 
@@ -119,6 +120,7 @@ class _Warmth:
     output_bytes: int
     stable: bool
     chained: bool
+    varieties: int
 
 
 def _warm_up(leg: TimedLeg, pace: Pace) -> _Warmth:
@@ -127,9 +129,24 @@ def _warm_up(leg: TimedLeg, pace: Pace) -> _Warmth:
         cycle_s, output_bytes = float(answer["cycle_s"]), int(answer["output_bytes"])
         if not 0 < cycle_s < float("inf"):
             raise ImpossibleTimes(f"{leg.name}: a call of {cycle_s} s")
-        return _Warmth(cycle_s, output_bytes, answer["stable"] is True, answer["chained"] is True)
+        chained, varieties = answer["chained"] is True, int(answer["varieties"])
+        return _Warmth(cycle_s, output_bytes, answer["stable"] is True, chained, varieties)
     except (KeyError, TypeError, ValueError) as error:
         raise ImpossibleTimes(f"{leg.name}: a warm-up without figures") from error
+
+
+def _refused(found: Comparison, pace: Pace, told: _Warmth) -> str:
+    """Returns why nothing may be claimed from figures as such; empty where something may. `told` is trusted."""
+    if not told.chained:
+        return "the inputs of this task can't change from call to call, so a kernel may have kept its answers"
+    if told.varieties < _VARIETIES * found.first.calls:
+        return (
+            f"{found.first.calls} calls were timed on {told.varieties} different inputs, so a kernel may have kept "
+            "many of its answers"
+        )
+    if found.pairs < pace.claim_pairs:
+        return f"{found.pairs} pairs of blocks could be timed, and a claim needs {pace.claim_pairs}"
+    return ""
 
 
 class _Session:
