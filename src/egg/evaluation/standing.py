@@ -29,14 +29,22 @@ class StandingReference:
     def serve(self, work: Callable[[Engaged], T]) -> T:
         """Returns what `work` gives with the worker; a lost one is rebuilt once. Raises SandboxError for the second."""
         try:
-            return work(self.engaged())
+            return self._served(work)
         except ReferenceLost:
             self.dismiss()
         try:
-            return work(self.engaged())
+            return self._served(work)
         except ReferenceLost as loss:
             self.dismiss()
             raise SandboxError(f"the reference worker was lost twice: {loss}") from loss
+
+    def _served(self, work: Callable[[Engaged], T]) -> T:
+        """Returns what `work` gives, once the worker has let go of the memory of a GPU, which others need."""
+        engaged = self.engaged()
+        found = work(engaged)
+        if self._crew.config.target != "cpu":
+            engaged.desk.ask("rest")
+        return found
 
     def dismiss(self) -> None:
         """Ends the worker."""

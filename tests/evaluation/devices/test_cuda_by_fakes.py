@@ -39,7 +39,7 @@ print(",".join(sorted(set(asked))))
 @pytest.mark.parametrize(
     ("module", "names", "call"),
     [
-        ("egg.evaluation.workers.nursery", "preload", "preload()"),
+        ("egg.evaluation.workers.nursery", "preload", "preload('cuda')"),
         ("egg", "audit_process", "import importlib; [importlib.import_module(n) for n in audit_process._PRELOADED]"),
     ],
 )

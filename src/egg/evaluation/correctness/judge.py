@@ -52,6 +52,10 @@ class Judge:
         """Returns whether the candidate does not hold the weights of a draw."""
         return draw.state is not self._state
 
+    def let_go(self) -> None:
+        """Lets go of the draw that was judged last, and of what was right for it: no further call on it will come."""
+        self._held = self._random = None
+
     def hold(self, reference: Reference, draw: Draw, folder: Path, sent: dict[str, Any]) -> dict[str, Any]:
         """Returns `leaves` with their ratios and, where it fails, `status` and `message`; or `skipped` with a reason.
 

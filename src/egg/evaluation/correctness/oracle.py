@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from math import isfinite
 from typing import Any
 
 import torch
@@ -201,8 +202,9 @@ def _from_gold(value: torch.Tensor, gold: Any, computed: torch.dtype, reach: flo
         rounded = gold.dtype is value.dtype is torch.float32
         gold = gold.to(wanted)
         error = torch.sub(value, gold)  # widened element by element, without a copy
-        if _plausible(error, gold, computed, reach):
-            error, note = _sane(error, gold, computed, reach)
+        sizes = _sizes(error, gold)
+        if _plausible(*sizes, computed, reach):
+            error, note = _sane(error, *sizes, computed, reach)
             return Expected(value, gold, error, factor=tolerance.NO_ORACLE_FACTOR if rounded else 1.0, note=note)
     own = value.to(wanted)
     return Expected(value, own, torch.zeros_like(own), factor=tolerance.NO_ORACLE_FACTOR, oracle=False)
@@ -217,7 +219,7 @@ def _from_twin(value: torch.Tensor, twin: Any, rounded: Any, reach: float, narro
     error = torch.zeros_like(value)
     if isinstance(twin, torch.Tensor) and isinstance(rounded, torch.Tensor) and twin.shape == value.shape:
         found = twin.to(value.dtype) - rounded.to(value.dtype)
-        if _plausible(found, rounded, torch.float32, reach):
+        if _plausible(*_sizes(found, rounded), torch.float32, reach):
             error = found * tolerance.FLOAT64_FROM_FLOAT32
     unit = torch.finfo(value.dtype).eps
     factor = tolerance.NO_ORACLE_FACTOR * torch.finfo(torch.float32).eps / unit if narrows else tolerance.FLOAT64_FACTOR
@@ -241,18 +243,17 @@ def _narrowest(tensors: Sequence[torch.Tensor]) -> torch.dtype:
     return max(dtypes, key=lambda dtype: torch.finfo(dtype).eps)
 
 
-def _plausible(error: torch.Tensor, gold: torch.Tensor, dtype: torch.dtype, reach: float) -> bool:
+def _plausible(size: float, scale: float, dtype: torch.dtype, reach: float) -> bool:
     """Returns whether the oracle computed the same thing; a random mask drawn otherwise in float64 would not.
 
-    Where a result cancels to nearly nothing, its error is held against the largest input instead.
+    `size` is the rms of the error, `scale` that of the oracle. Where a result cancels to nearly nothing, its error is
+    held against the largest input instead.
     """
-    size, scale = _sizes(error, gold)
     return size <= _believed(tolerance.REFERENCE_ERROR_CAP, scale, dtype, reach)
 
 
-def _sane(error: torch.Tensor, gold: torch.Tensor, dtype: torch.dtype, reach: float) -> tuple[torch.Tensor, str]:
+def _sane(error: torch.Tensor, size: float, scale: float, dtype: torch.dtype, reach: float) -> tuple[torch.Tensor, str]:
     """Returns the error of the reference, cut to what a sane one makes, and what there is to say about it."""
-    size, scale = _sizes(error, gold)
     most = _believed(tolerance.REFERENCE_ERROR_SANE, scale, dtype, reach)
     if size <= most:
         return error, ""
@@ -269,21 +270,17 @@ def _believed(caps: dict[str, float], scale: float, dtype: torch.dtype, reach: f
 def _sizes(error: torch.Tensor, gold: torch.Tensor) -> tuple[float, float]:
     """Returns the rms of error and oracle where both are finite; zeros where nothing is."""
     count = error.numel()
-    if not bool(torch.isfinite(vector_norm(error, 1) + vector_norm(gold, 1))):
+    size, scale = vector_norm(error).item(), vector_norm(gold).item()
+    if not isfinite(size + scale):
         finite = error.isfinite() & gold.isfinite()
-        error, gold = torch.where(finite, error, 0.0), torch.where(finite, gold, 0.0)
+        size, scale = (vector_norm(torch.where(finite, t, 0.0)).item() for t in (error, gold))
         count = int(finite.sum())
-    if count == 0:
-        return 0.0, 0.0
-    size, scale = (vector_norm(t).item() / count**0.5 for t in (error, gold))
-    return size, scale
+    return (size / count**0.5, scale / count**0.5) if count else (0.0, 0.0)
 
 
 def reach_of(values: Sequence[torch.Tensor]) -> float:
     """Returns the largest finite magnitude among the floating tensors."""
-    floating = [v for v in values if v.is_floating_point() and v.numel() > 0]
-    largest = [v.nan_to_num(0.0, 0.0, 0.0).abs().max().item() for v in floating]
-    return max(largest, default=0.0)
+    return max((largest(v) for v in values if v.is_floating_point() and v.numel() > 0), default=0.0)
 
 
 def _real(dtype: torch.dtype) -> torch.dtype:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import isfinite
+
 import torch
 
 
@@ -15,6 +17,8 @@ def finite_only(tensor: torch.Tensor) -> tuple[torch.Tensor, int]:
 
 def rms(tensor: torch.Tensor) -> float:
     """Returns the root of the mean square of the finite elements of a floating tensor; 0 where there is none."""
+    if tensor.numel() and isfinite(norm := torch.linalg.vector_norm(tensor).item()):
+        return norm / tensor.numel() ** 0.5
     kept, count = finite_only(tensor)
     return torch.linalg.vector_norm(kept).item() / count**0.5 if count else 0.0
 

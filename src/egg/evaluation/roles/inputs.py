@@ -167,12 +167,18 @@ def digest(output: Any) -> int:
         if type(leaf) not in (torch.Tensor, torch.nn.Parameter):
             raise Refusal("rejected", f"{name} of a timed call is a {type(leaf).__name__}, not a plain torch.Tensor")
         if leaf.numel():
-            bits = storage_of(leaf.detach())
-            if bits.is_complex():
-                bits = torch.view_as_real(bits).flatten()
-            bits = bits.view(_INTEGER[bits.element_size()])
-            total = (total * MIX + int(bits.sum(dtype=torch.int64).item())) % MODULUS
+            total = (total * MIX + _sum_of_bits(storage_of(leaf.detach()))) % MODULUS
     return total
+
+
+def _sum_of_bits(flat: torch.Tensor) -> int:
+    """Returns the sum of a tensor's bits, taken as integers of eight bytes where these go in without rest."""
+    if flat.is_complex():
+        flat = torch.view_as_real(flat).flatten()
+    size = flat.element_size()
+    if flat.numel() * size % 8 == 0:
+        flat, size = flat if flat.data_ptr() % 8 == 0 and flat.storage_offset() * size % 8 == 0 else flat.clone(), 8
+    return int(flat.view(_INTEGER[size]).sum(dtype=torch.int64).item())
 
 
 def _tensors(call: Call) -> list[torch.Tensor]:

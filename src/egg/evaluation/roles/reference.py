@@ -63,6 +63,9 @@ class Operations(JudgesTimedCalls):
         The answer is `skipped`, with the reason, where the kind of trial makes no sense for the task.
         """
         self._device.release_sent()
+        self._draw = None  # all that the last draw left takes as much memory as the next one needs
+        self._judge.let_go()
+        self._ready().forget()
         kind = TrialKind(**trial)
         try:
             with one_thread():
@@ -77,7 +80,6 @@ class Operations(JudgesTimedCalls):
     def do_judge(self, folder: str, sent: dict[str, Any]) -> dict[str, Any]:
         """Runs the reference and the oracle on the last draw and holds what the candidate sent against them."""
         assert self._draw is not None, "do_draw comes first"
-        self._device.release_sent()  # the candidate has answered, so it has taken its copy
         verdict = self._judge.hold(self._ready(), self._draw, Path(folder), sent)
         self._device.trim()
         return verdict

@@ -30,7 +30,7 @@ OWN = READ | WRITE_FILE | REMOVE_DIR | REMOVE_FILE | MAKE_DIR | MAKE_REG | MAKE_
 EXCHANGE = READ_FILE | READ_DIR | WRITE_FILE | MAKE_REG | REMOVE_FILE | TRUNCATE
 """Plain files only: no link, pipe or folder that would lead a reader elsewhere."""
 DEVICE = READ_FILE | READ_DIR | WRITE_FILE | IOCTL_DEV
-CHANGE = READ | WRITE_FILE
+CHANGE = READ | WRITE_FILE | TRUNCATE
 """Read, and write what is there."""
 
 

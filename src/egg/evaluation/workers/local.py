@@ -261,7 +261,7 @@ class LocalWorkplace:
 
     def start(self, post: Post) -> Worker:
         """Returns a worker that is starting. Raises SandboxError."""
-        self._ensure_nursery()
+        self._ensure_nursery(post.target)
         for folder in (post.folder / "home", post.folder / "tmp", post.builds):
             folder.mkdir(parents=True, exist_ok=True)
         nonce = secrets.token_hex(16)
@@ -341,7 +341,7 @@ class LocalWorkplace:
                 self._process.wait()
             self._process = None
 
-    def _ensure_nursery(self) -> None:
+    def _ensure_nursery(self, target: str) -> None:
         if self._process is not None and self._process.poll() is None:
             return
         self.close()
@@ -352,7 +352,7 @@ class LocalWorkplace:
         log = folder / "log"
         with log.open("wb") as sink:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "egg.evaluation.workers.nursery", str(theirs.fileno())],
+                [sys.executable, "-P", "-m", "egg.evaluation.workers.nursery", str(theirs.fileno()), target],
                 pass_fds=(theirs.fileno(),),
                 stdin=subprocess.DEVNULL,
                 stdout=sink,

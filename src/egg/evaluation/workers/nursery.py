@@ -1,4 +1,4 @@
-"""The process that starts, keeps and ends workers: `python -m egg.evaluation.workers.nursery FD`.
+"""The process that starts, keeps and ends workers: `python -m egg.evaluation.workers.nursery FD TARGET`.
 
 It has imported the libraries that every worker needs, runs nothing else and owns no second thread, so a fork of it is
 a warm worker in milliseconds. It runs no candidate code. As the subreaper of its descendants it inherits each
@@ -24,11 +24,10 @@ from typing import Any, NoReturn
 from egg.evaluation.workers import limits, processes
 from egg.evaluation.workers.namespaces import ProcessNamespaces, identities
 
-PRELOADED = (
-    "torch", "torch.export", "tvm_ffi.cpp", "triton",
-    "egg.evaluation.roles.candidate", "egg.evaluation.roles.reference",
-)  # fmt: skip
+PRELOADED = ("torch", "torch.export", "triton", "egg.evaluation.roles.candidate", "egg.evaluation.roles.reference")
 """Imported before the first fork, where installed."""
+PRELOADED_FOR_CPU = ("tvm_ffi.cpp",)
+"""The same where no worker uses a GPU: its import starts the driver of one in sight, and then no fork is possible."""
 
 _POLL_S = 0.002
 _REAP_S = 2.0
@@ -164,9 +163,13 @@ class Nursery:
                 self._ended[pid] = os.waitstatus_to_exitcode(status)
 
 
-def preload() -> None:
+def preload(target: str) -> None:
     """Imports what workers need; a package that isn't installed is left out."""
-    for name in PRELOADED:
+    names = PRELOADED
+    if target == "cpu":
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""  # for this process alone: each worker is given its own environment
+        names += PRELOADED_FOR_CPU
+    for name in names:
         if importlib.util.find_spec(name.partition(".")[0]) is not None:
             importlib.import_module(name)
     gc.collect()
@@ -174,13 +177,13 @@ def preload() -> None:
 
 
 def main() -> None:
-    """Serves the control socket whose descriptor is the first argument."""
+    """Serves the control socket whose descriptor is the first argument; the second is the target of the workers."""
     processes.adopt_orphans()
     control = socket.socket(fileno=int(sys.argv[1]))
     control.set_inheritable(False)
     namespaces = ProcessNamespaces()  # needs a process with one thread, so before the libraries
     limits.hide_memory()
-    preload()
+    preload(sys.argv[2])
     control.send(json.dumps({"ready": True, "threads": processes.thread_count()}).encode())
     Nursery(control, namespaces).serve()
 
