@@ -132,6 +132,7 @@ def processes(workplace: LocalWorkplace) -> set[int]:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_nothing_is_left_and_nothing_is_lost(evaluator: LocalEvaluator, workplace: LocalWorkplace, case: Case) -> None:
+    """BR-26, among others."""
     before = processes(workplace)
     folders = set((evaluator._crew._workdir / "workers").iterdir())  # pyright: ignore[reportPrivateUsage]
     started = time.monotonic()
@@ -149,7 +150,7 @@ def test_the_next_candidate_is_unaffected(evaluator: LocalEvaluator) -> None:
 
 
 def test_the_slots_of_others_stay_free(workplace: LocalWorkplace, evaluator: LocalEvaluator, tmp_path: Path) -> None:
-    """Of three at once one hangs: the others get their results, and the whole is over soon after its deadline."""
+    """BR-25. Of three at once one hangs: the others get their results, and all is over soon after its deadline."""
     made: list[LocalEvaluator] = []
     for number in range(3):
         limits = Limits(deadline_s={phase: 3.0 if phase != "time" else 20.0 for phase in Limits().deadline_s})

@@ -28,6 +28,7 @@ SLEEP = "import time\ntime.sleep({ms} / 1000)\nreturn x * 2"
 def test_a_planted_delay_is_found(
     make_task: MakeTask, judge: Judge, reference_ms: int, candidate_ms: int, ratio: float
 ) -> None:
+    """BR-19: the legs are not swapped; `tests/reports` hold that every form of the report says the same."""
     seen = judge(make_task(SLEEP.format(ms=reference_ms), ROWS), model(SLEEP.format(ms=candidate_ms)))
     assert seen.status is Status.PASSED
     timing = seen.timings[0]
@@ -38,6 +39,7 @@ def test_a_planted_delay_is_found(
 
 
 def test_set_up_is_shown_apart(make_task: MakeTask, judge: Judge) -> None:
+    """BR-20."""
     forward = (
         "if not hasattr(self, 'ready'):\n    import time\n    time.sleep(0.3)\n    self.ready = True\nreturn x * 2"
     )
@@ -255,6 +257,8 @@ def test_work_behind_the_events_of_a_device_is_rejected() -> None:
 
 
 def test_methods_are_never_mixed() -> None:
+    """BR-17: one leg's better clock gave nothing for the other, so both are held to the host's."""
+
     class Half(FakeLeg):
         def ask(self, op: str, **fields: Any) -> Message:
             answer = super().ask(op, **fields)
@@ -370,6 +374,7 @@ def test_a_call_in_twenty_that_is_skipped_is_caught(
 
 
 def test_answers_prepared_for_the_sisters_of_an_input_are_stale(make_task: MakeTask, judge: Judge) -> None:
+    """BR-16."""
     seen = judge(make_task("return x @ x", "[torch.randn(96, 96)]"), model("return batched(x)", before=BATCHES))
     assert seen.status in (Status.REJECTED, Status.WRONG_VALUE)
 
@@ -391,6 +396,7 @@ def planned_call(x, again):
 def test_a_plan_step_counts_where_it_is_made_again(
     make_task: MakeTask, judge: Judge, again: bool, least_ms: float, most_ms: float
 ) -> None:
+    """BR-20."""
     seen = judge(make_task("return x * 2", ROWS), model(f"return planned_call(x, {again})", before=PLANS_AGAIN))
     assert seen.status is Status.PASSED, seen.failure
     assert seen.timings[0].setup_ms >= 50

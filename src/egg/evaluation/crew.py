@@ -12,6 +12,8 @@ import psutil
 
 from egg.errors import SandboxError
 from egg.evaluation.desk import CandidateDesk, ReferenceDesk
+from egg.evaluation.devices.nvml import Gpu
+from egg.evaluation.health import Health
 from egg.evaluation.spares import Called, Spares, forget
 from egg.evaluation.tiers import Limits
 from egg.evaluation.workers.workplace import Post, Role, Worker, Workplace
@@ -39,14 +41,25 @@ class Engaged:
 class Crew:
     """Starts and ends workers. Owns the folders `workers`, `builds` and `exchange` in its working directory."""
 
-    def __init__(self, task: Task, workplace: Workplace, workdir: Path, limits: Limits, config: Config) -> None:
+    def __init__(
+        self,
+        task: Task,
+        workplace: Workplace,
+        workdir: Path,
+        limits: Limits,
+        config: Config,
+        gpu: Gpu | None = None,
+    ) -> None:
         self.task = task
         self.config = config
         self.limits = limits
+        self.gpu = gpu
+        """What the management library says of the GPU; None where there is none, or nobody to ask."""
         self._workplace = workplace
         self._workdir = workdir
         self._numbers = count()
         self.spares = Spares(lambda: self._call(self.builds(f"spare-{next(self._numbers)}"), fresh=False))
+        self.health = Health(self.call_probe, self.dismiss, self._clear)
 
     def start_method(self, fresh: bool) -> str:
         """Returns how workers are started."""
@@ -57,6 +70,10 @@ class Crew:
         folder = self._workdir / "exchange" / str(next(self._numbers))
         folder.mkdir(parents=True)
         return folder
+
+    def call_probe(self) -> Worker:
+        """Returns a worker that is starting, which tries the device and knows no task. Raises SandboxError."""
+        return self._start("probe", self.builds("probe"), False, None)
 
     def call_reference(self, fresh: bool) -> Worker:
         """Returns a reference worker that is starting. Raises SandboxError."""
@@ -109,6 +126,12 @@ class Crew:
         """Ends a worker and removes its private folder."""
         worker.end()
         shutil.rmtree(worker.folder, ignore_errors=True)
+
+    def _clear(self) -> None:
+        """Ends the worker that waits, which saw the device as it was, and lets memory come back."""
+        self.spares.close()
+        if self.gpu is not None:
+            self.gpu.settle()
 
     def builds(self, owner: str) -> Path:
         """Returns the folder of compiled code of one candidate."""

@@ -8,8 +8,8 @@ from pathlib import Path
 from egg.errors import SandboxError, TaskError
 from egg.evaluation.answers import Unfit, check
 from egg.evaluation.tiers import Limits
+from egg.evaluation.workers.faults import head_and_tail
 from egg.evaluation.workers.wire import Message
-from egg.evaluation.workers.worker import head_and_tail
 from egg.evaluation.workers.workplace import Worker, WorkerFault, WorkerLost
 from egg.schema.evaluation import Failure, Phase, Status
 
@@ -29,12 +29,13 @@ _LEAST_TIMING_S = 20.0
 
 
 class CandidateFailed(Exception):
-    """The candidate did not pass."""
+    """The candidate did not pass. With `device_lost`, its worker can't use the device any more and was ended."""
 
-    def __init__(self, status: Status, failure: Failure) -> None:
+    def __init__(self, status: Status, failure: Failure, device_lost: bool = False) -> None:
         super().__init__(failure.message)
         self.status = status
         self.failure = failure
+        self.device_lost = device_lost
 
 
 class ReferenceLost(Exception):
@@ -61,7 +62,11 @@ class CandidateDesk:
             # A verdict of the worker itself needs no class name and no traceback.
             raised = fault.cause in ("raise", "build", "memory")
             message = f"{fault.type}: {fault.message}" if raised else fault.message
-            raise CandidateFailed(status, _failure(phase, message, fault.detail if raised else "")) from fault
+            lost = fault.cause == "device"
+            if lost:
+                self.worker.end()
+            failure = _failure(phase, message, fault.detail if raised or lost else "")
+            raise CandidateFailed(status, failure, lost) from fault
         except WorkerLost as loss:
             status = _STATUS_OF_LOSS.get(loss.loss, Status.RUNTIME_ERROR)
             message = loss.message
@@ -99,6 +104,9 @@ class ReferenceDesk:
         try:
             return self.worker.ask(op, limit_s, **fields)
         except WorkerFault as fault:
+            if fault.cause == "device":
+                self.worker.end()
+                raise ReferenceLost(f"{op}: {fault.message}") from fault
             if fault.type in ("TaskError", "UsageError"):
                 raise TaskError(fault.message) from fault
             raise SandboxError(f"the reference worker failed in {op}: {fault}\n{fault.detail}") from fault

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -11,6 +13,7 @@ from egg.evaluation.audit.kept import KeptAudits
 from egg.evaluation.audit.verdict import OWN
 from egg.evaluation.crew import Crew, Engaged
 from egg.evaluation.desk import ReferenceLost
+from egg.evaluation.devices.nvml import open_gpu
 from egg.evaluation.house import House
 from egg.evaluation.sitting import Sittings
 from egg.evaluation.standing import StandingReference
@@ -43,7 +46,8 @@ class LocalEvaluator:
         self._house = house or House()
         self._owns_workplace = workplace is None
         self._workplace = workplace or LocalWorkplace(config.threads, workdir.resolve())
-        self._crew = Crew(task, self._workplace, workdir.resolve(), self._house.limits, config)
+        gpu = open_gpu(time.sleep, os.environ.get("CUDA_VISIBLE_DEVICES", "")) if config.target == "cuda" else None
+        self._crew = Crew(task, self._workplace, workdir.resolve(), self._house.limits, config, gpu)
         self._standing = StandingReference(self._crew)
         self._sittings = Sittings(self._crew, self._standing, self._house, analyses)
         self._audit: Audit | None = None
@@ -105,7 +109,7 @@ class LocalEvaluator:
             try:
                 return self._sittings.examine(candidate, tier, plan, left_s)
             except ReferenceLost as loss:
-                self._standing.dismiss()
+                self._standing.lose(loss)
                 lost = str(loss)
         try:
             self._standing.engaged()  # raises where the house itself is broken

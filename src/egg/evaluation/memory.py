@@ -1,8 +1,8 @@
-"""How PyTorch and the libraries beneath it say that memory ran out."""
+"""How PyTorch and the libraries beneath it say that memory ran out. Imports no torch."""
 
 from __future__ import annotations
 
-import torch
+from egg.evaluation.devices.faults import DeviceFull
 
 _SAID = (
     "DefaultCPUAllocator: ", "CUDA error: out of memory", "CUDA_ERROR_OUT_OF_MEMORY", "CUBLAS_STATUS_ALLOC_FAILED",
@@ -11,6 +11,12 @@ _SAID = (
 """PyTorch raises a plain RuntimeError for these; their text is all there is to tell them by."""
 
 
-def ran_out(error: BaseException) -> bool:
-    """Returns whether an error means that the memory of the host or of a device ended."""
-    return isinstance(error, MemoryError | torch.OutOfMemoryError) or any(said in str(error) for said in _SAID)
+def ran_out(error: BaseException, text: str | None = None) -> bool:
+    """Returns whether an error means that the memory of the host or of a device ended.
+
+    `text` is what it says, for an error whose own text may not be readable.
+    """
+    if isinstance(error, MemoryError | DeviceFull) or type(error).__name__ == "OutOfMemoryError":
+        return True
+    text = str(error) if text is None else text
+    return any(said in text for said in _SAID)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from egg.evaluation.crew import Crew
 from egg.evaluation.desk import CandidateDesk, CandidateFailed
-from egg.evaluation.devices.nvml import Gpu, preflight
+from egg.evaluation.devices.nvml import preflight
 from egg.evaluation.examination import Examination
 from egg.evaluation.harness import harness_hash
 from egg.evaluation.tiers import PLANS
@@ -23,8 +23,6 @@ class Recorder:
     """Writes the records of one evaluator; its clock fills in `wall_s`."""
 
     crew: Crew
-    gpu: Gpu | None = None
-    """The GPU whose state is read, where the target is one."""
 
     def ended(
         self,
@@ -51,7 +49,7 @@ class Recorder:
             basis=self._basis(notes.timings, desk, noise),
             environment={
                 **examination.described,
-                **(preflight(self.gpu) if self.crew.config.target == "cuda" else {}),
+                **(preflight(self.crew.gpu) if self.crew.config.target == "cuda" else {}),
                 **notes.environment,
                 **self._environment(tier),
             },

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from egg.evaluation.crew import Crew, Engaged
-from egg.evaluation.desk import CandidateDesk, CandidateFailed
-from egg.evaluation.devices.nvml import open_gpu
+from egg.evaluation.desk import CandidateDesk, CandidateFailed, ReferenceLost
 from egg.evaluation.examination import Examination
 from egg.evaluation.house import House
 from egg.evaluation.record import Recorder
@@ -34,10 +31,8 @@ class Sittings:
         self._standing = standing
         self._house = house
         self._analyses = {a.workload: a for a in analyses}
-        visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
-        self._gpu = open_gpu(time.sleep, visible) if crew.config.target == "cuda" else None
         self._noise: NoiseFloor | None = None
-        self.recorder = Recorder(crew, self._gpu)
+        self.recorder = Recorder(crew)
 
     def examine(self, candidate: Candidate, tier: Tier, plan: TierPlan, left_s: Callable[[], float]) -> Evaluation:
         """Returns what was seen of a candidate, with workers as its tier wants them; fresh ones start side by side.
@@ -45,6 +40,7 @@ class Sittings:
         Raises SandboxError, TaskError or ReferenceLost.
         """
         fresh = plan.fresh
+        self._crew.health.assure()
         called = self._crew.call_candidate(candidate.id, fresh)
         reference: Engaged | None = None
         twin = self._crew.call_reference(fresh) if fresh and self._noise is None else None
@@ -57,7 +53,7 @@ class Sittings:
             setting = self._setting(plan, called.exchange, left_s)
             found = self._examined(Examination(setting, reference, desk, candidate), desk, candidate, tier, twin)
             if self._crew.config.target != "cpu" and not fresh:
-                reference.desk.ask("rest")  # gigabytes that the next workers need
+                self._rest(reference)
             return found
         finally:
             self._crew.dismiss(called.worker)
@@ -66,6 +62,13 @@ class Sittings:
                 self._crew.dismiss(twin)
             if fresh and reference is not None:
                 self._crew.dismiss(reference.desk.worker)
+
+    def _rest(self, reference: Engaged) -> None:
+        """Has the standing reference worker give up gigabytes that the next workers need. The verdict stands."""
+        try:
+            reference.desk.ask("rest")
+        except ReferenceLost as loss:
+            self._standing.lose(loss)
 
     def _setting(self, plan: TierPlan, folder: Path, left_s: Callable[[], float]) -> Setting:
         house, config = self._house, self._crew.config
@@ -79,7 +82,7 @@ class Sittings:
             house.entropy,
             left_s,
             config.target,
-            self._gpu or Undisturbed(),
+            self._crew.gpu or Undisturbed(),
             self._crew.spares.settle,
         )
 
@@ -102,6 +105,8 @@ class Sittings:
             failed = fault
             if not desk.worker.alive:  # a build may be half written, with its lock taken
                 self._crew.forget_builds(candidate.id)
+                if fault.device_lost or self._crew.config.target != "cpu":
+                    self._crew.health.doubt(f"candidate {candidate.id} ({fault.failure.message})")
         noise = self._noise if tier == "attest" else None
         return self.recorder.ended(examination, desk, candidate, tier, failed, noise)
 

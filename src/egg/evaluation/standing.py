@@ -21,6 +21,7 @@ class StandingReference:
 
     def engaged(self) -> Engaged:
         """Returns the worker, a new one where there is none alive. Raises SandboxError, TaskError or ReferenceLost."""
+        self._crew.health.assure()
         if self._engaged is None or not self._engaged.desk.worker.alive:
             self.dismiss()
             self._engaged = self._crew.engage_reference(fresh=False)
@@ -30,12 +31,12 @@ class StandingReference:
         """Returns what `work` gives with the worker; a lost one is rebuilt once. Raises SandboxError for the second."""
         try:
             return self._served(work)
-        except ReferenceLost:
-            self.dismiss()
+        except ReferenceLost as loss:
+            self.lose(loss)
         try:
             return self._served(work)
         except ReferenceLost as loss:
-            self.dismiss()
+            self.lose(loss)
             raise SandboxError(f"the reference worker was lost twice: {loss}") from loss
 
     def _served(self, work: Callable[[Engaged], T]) -> T:
@@ -45,6 +46,12 @@ class StandingReference:
         if self._crew.config.target != "cpu":
             engaged.desk.ask("rest")
         return found
+
+    def lose(self, loss: ReferenceLost) -> None:
+        """Ends the worker where it is still there, and has the device tried that it was lost on."""
+        self.dismiss()
+        if self._crew.config.target != "cpu":
+            self._crew.health.doubt(f"the loss of the reference worker in {loss}")
 
     def dismiss(self) -> None:
         """Ends the worker."""

@@ -9,7 +9,7 @@ from tests.evaluation.correctness.conftest import Try
 from egg.evaluation.correctness import shapes
 from egg.evaluation.correctness.trials import ATTEST, LARGE, SEARCH, TrialKind, plan_for
 from egg.evaluation.tiers import PLANS, with_large
-from egg.evaluation.workers.worker import Refusal
+from egg.evaluation.workers.faults import Refusal
 
 SOFTMAX = "return x.softmax(-1)"
 ROWS = "[torch.randn(16, 300)]"

@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from egg.evaluation.answers import check
-from egg.evaluation.devices.backend import DeviceFault
+from egg.evaluation.devices.faults import DeviceFault
 from egg.evaluation.devices.mapped import Access, MappedMemory, Mapping, Properties
 from egg.evaluation.devices.shared import LEAST_BYTES, SharedMemory
 from egg.evaluation.tensors import Unsupported

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from egg.evaluation.devices.backend import DeviceFault
+from egg.evaluation.devices.faults import DeviceFault
 from egg.evaluation.devices.machine.streams import Event, Graph, KernelFault, Machine
 from egg.evaluation.devices.virtual import VirtualDevice
 from egg.evaluation.roles.inputs import Inputs

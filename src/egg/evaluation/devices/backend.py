@@ -26,10 +26,6 @@ class Window:
         return self.host_ns if self.event_ns is None else self.event_ns
 
 
-class DeviceFault(Exception):
-    """The device reported an error that stays until the process ends."""
-
-
 class Backend(Protocol):
     """One device. Each handle that it uses was bound before a candidate could replace it."""
 

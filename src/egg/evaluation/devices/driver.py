@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from ctypes import byref, c_char_p, c_float, c_int, c_size_t, c_ubyte, c_uint64, c_void_p
 
-from egg.evaluation.devices.backend import DeviceFault
+from egg.evaluation.devices.faults import DeviceFault, fault_of
 from egg.evaluation.devices.mapped import MappedMemory
 
 _SUCCESS = 0
@@ -90,4 +90,4 @@ class Driver:
             return
         name = c_char_p()
         self._name_of(c_int(code), byref(name))
-        raise DeviceFault(f"CUDA driver: can't {what}: {(name.value or b'unknown error').decode()} ({code})")
+        raise fault_of(code, (name.value or b"unknown error").decode(), what)

@@ -14,6 +14,7 @@ _SLOWDOWN = {
     0x8: "hardware slowdown", 0x20: "software thermal limit", 0x40: "hardware thermal limit", 0x80: "power brake",
 }  # fmt: skip
 _WAIT_S = 0.5
+_SETTLE_STEP_S, _SETTLE_STEPS = 0.1, 50
 
 
 class Gpu:
@@ -43,6 +44,23 @@ class Gpu:
     def wait(self) -> None:
         """Gives the GPU time to recover."""
         self._sleep(_WAIT_S)
+
+    def used_bytes(self) -> int | None:
+        """Returns the memory of the GPU that is taken by anybody; None where it does not tell."""
+        try:
+            return int(self._nvml.nvmlDeviceGetMemoryInfo(self._handle).used)
+        except self._nvml.NVMLError:
+            return None
+
+    def settle(self) -> None:
+        """Returns once memory that ended processes held has come back, which takes a while after they are gone."""
+        before = self.used_bytes()
+        for _ in range(_SETTLE_STEPS):
+            self._sleep(_SETTLE_STEP_S)
+            now = self.used_bytes()
+            if before is None or now is None or now >= before:
+                return
+            before = now
 
     def describe(self) -> dict[str, str]:
         """Returns driver, clocks, power cap, temperature, throttle reasons and the number of other processes."""

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import torch
 
-from egg.evaluation.devices.backend import DeviceFault
+from egg.evaluation.devices.faults import DeviceFault
 from egg.evaluation.devices.mapped import Mapping
 from egg.evaluation.tensors import Unsupported, span, storage_of
 from egg.evaluation.workers.parcels import MAILBOX, NAMED, Mailbox

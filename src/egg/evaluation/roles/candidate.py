@@ -42,7 +42,7 @@ from egg.evaluation.tensors import (
     walk,
     write_tree,
 )
-from egg.evaluation.workers.worker import Refusal
+from egg.evaluation.workers.faults import Refusal
 from egg.schema.task import Policy
 
 _KEPT_BYTES = 8 * 2**30

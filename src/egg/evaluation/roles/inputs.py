@@ -16,7 +16,7 @@ from egg.evaluation.calls import Call
 from egg.evaluation.correctness.draws import change_of, longest
 from egg.evaluation.roles.links import MIX, MODULUS
 from egg.evaluation.tensors import map_tensors, own_copy, storage_of, walk
-from egg.evaluation.workers.worker import Refusal
+from egg.evaluation.workers.faults import Refusal
 
 PERIOD = 32_749
 """Factors in the table that the elements of an input are multiplied by: a prime number, so that rows differ, and few

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from egg.evaluation.workers.worker import Refusal
+from egg.evaluation.workers.faults import Refusal
 
 NAMES_LITERAL = "STATE_NAMES"
 """Module-level dict of a candidate's file: its own name of a weight or buffer to the reference's."""

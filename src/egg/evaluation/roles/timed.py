@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from egg.evaluation.devices.backend import Backend
+from egg.evaluation.devices.faults import DeviceFault, DeviceFull
 from egg.evaluation.roles.stopwatch import Called, Stopwatch
 from egg.evaluation.tensors import map_tensors, write_tree
 
@@ -23,6 +24,16 @@ class TimedOperations:
 
     _device: Backend
     _stopwatch: Stopwatch | None = None
+
+    def lasting_fault(self) -> str:
+        """Returns the name of an error of the device that stays until this process ends; empty where there is none."""
+        try:
+            self._device.join()
+        except DeviceFull:
+            return ""
+        except DeviceFault as fault:
+            return fault.kind
+        return ""
 
     def do_offer(self) -> dict[str, Any]:
         """Returns what the other worker needs to try to map this one's memory."""

@@ -37,6 +37,8 @@ class Ladder:
         try:
             return self._measure(eager, rung, name, folder)
         except (WorkerFault, WorkerLost) as fault:
+            if self._crew.config.target != "cpu" and (isinstance(fault, WorkerLost) or fault.cause == "device"):
+                self._crew.health.doubt(f"baseline {name} ({fault})")
             return Baseline(name=name, available=False, reason=_reason(fault))
         finally:
             self._crew.dismiss(rung.desk.worker)

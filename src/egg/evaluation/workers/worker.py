@@ -13,70 +13,22 @@ import signal
 import socket
 import sys
 import tempfile
-import traceback
 from typing import Any, NoReturn, Protocol
 
 from egg.evaluation.workers import confinement, limits, processes
+from egg.evaluation.workers.faults import describe
 from egg.evaluation.workers.parcels import MAILBOX
 from egg.evaluation.workers.wire import Channel, Message
 
-DETAIL_CHARS = 8000
 _CHANNEL_FROM = 1000
-_BUILD_MODULES = ("tvm_ffi.cpp", "torch.utils.cpp_extension", "triton.compiler", "triton.backends")
-_TORCH_ALLOCATION_FAILED = "DefaultCPUAllocator: "
-"""PyTorch raises a plain RuntimeError where host memory ends; its text is all there is to tell it by."""
 
 
 class Operations(Protocol):
     """The operations of a role: `op` names the method `do_<op>`."""
 
-
-class Refusal(Exception):
-    """A verdict that the worker itself gives; `cause` names it."""
-
-    def __init__(self, cause: str, message: str) -> None:
-        super().__init__(message)
-        self.cause = cause
-
-
-def head_and_tail(text: str, limit: int = DETAIL_CHARS) -> str:
-    """Returns `text`, or its head and tail around a mark that says how much was cut."""
-    if len(text) <= limit:
-        return text
-    half = limit // 2 - 20
-    return f"{text[:half]}\n... {len(text) - 2 * half} characters cut ...\n{text[-half:]}"
-
-
-def describe(error: BaseException) -> Message:
-    """Returns an exception as plain data: type, first line, trimmed traceback, cause."""
-    try:
-        text = str(error)
-    except BaseException:  # a candidate's own exception class may be broken too
-        text = "(its text can't be read)"
-    frames = [str(f.f_globals.get("__name__", "")) for f, _ in traceback.walk_tb(error.__traceback__)]
-    try:
-        detail = "".join(traceback.format_exception(error))
-    except BaseException:
-        detail = text
-    return {
-        "type": type(error).__name__,
-        "message": (text.strip().splitlines() or [""])[0][:500],
-        "detail": head_and_tail(detail),
-        "cause": _cause(error, text, frames),
-    }
-
-
-def _cause(error: BaseException, text: str, frames: list[str]) -> str:
-    if isinstance(error, Refusal):
-        return error.cause
-    ran_out = isinstance(error, RuntimeError) and (
-        _TORCH_ALLOCATION_FAILED in text or type(error).__name__ == "OutOfMemoryError"
-    )
-    if isinstance(error, MemoryError) or ran_out:
-        return "memory"
-    if isinstance(error, SyntaxError) or any(name.startswith(_BUILD_MODULES) for name in frames):
-        return "build"
-    return "raise"
+    def lasting_fault(self) -> str:
+        """Returns the name of an error of the device that stays until this process ends; empty where there is none."""
+        ...
 
 
 def run(channel_fd: int, request: dict[str, Any]) -> NoReturn:
@@ -93,7 +45,7 @@ def run(channel_fd: int, request: dict[str, Any]) -> NoReturn:
     nonce = request.pop("nonce")
     channel.send({"nonce": nonce, "ready": True, "missing": missing})
     while (message := channel.receive()) is not None:
-        channel.send({"id": message["id"], "nonce": nonce, **_answer(operations, message)})
+        channel.send({"id": message["id"], "nonce": nonce, **answer(operations, message)})
     os._exit(0)
 
 
@@ -124,13 +76,22 @@ def _settle(request: dict[str, Any]) -> dict[str, str]:
     return {}
 
 
-def _answer(operations: Operations, message: Message) -> Message:
+def answer(operations: Operations, message: Message) -> Message:
+    """Returns the `result` of one request, or its `fault`."""
     fields = {k: v for k, v in message.items() if k not in ("id", "nonce", "op")}
     try:
         result = getattr(operations, f"do_{message['op']}")(**fields)
     except BaseException as error:  # SystemExit and its like are answers too
-        return {"fault": describe(error)}
+        return {"fault": _device_first(describe(error), operations.lasting_fault())}
     return {"result": result}
+
+
+def _device_first(fault: Message, lasting: str) -> Message:
+    """Returns the fault as the device's, where it has one: whatever was raised is what that led to."""
+    if not lasting:
+        return fault
+    said = f"the device reported {lasting}, seen as {fault['type']}: {fault['message']}"
+    return {**fault, "message": said, "cause": "device"}
 
 
 def main() -> NoReturn:
@@ -143,5 +104,4 @@ def main() -> NoReturn:
 
 
 if __name__ == "__main__":
-    # Run as a script, this file would define a second `Refusal`, which nobody else's is an instance of.
-    importlib.import_module("egg.evaluation.workers.worker").main()
+    main()

@@ -10,7 +10,7 @@ from egg.evaluation.workers.activity import Activity
 from egg.evaluation.workers.isolation import Isolation
 from egg.evaluation.workers.wire import Message
 
-Role = Literal["candidate", "reference"]
+Role = Literal["candidate", "reference", "probe"]
 Loss = Literal["timeout", "exit", "signal", "memory", "protocol"]
 
 
@@ -53,7 +53,7 @@ class WorkerFault(Exception):
         self.message = _printable(fault.get("message"), _LINE_CHARS)
         self.detail = _printable(fault.get("detail"), _DETAIL_CHARS)
         self.cause = _printable(fault.get("cause") or "raise", _NAME_CHARS)
-        """`raise`, `build` (a compiler refused it), `memory`, or a verdict that the worker itself gives."""
+        """`raise`, `build` (a compiler refused it), `memory`, `device` (lost), or the worker's own verdict."""
         self.log = log
         super().__init__(f"{self.type}: {self.message}")
 

@@ -10,7 +10,7 @@ from random import Random
 
 import torch
 
-from egg.evaluation.devices.backend import DeviceFault
+from egg.evaluation.devices.faults import DeviceFault
 from egg.evaluation.devices.machine.cache import Cache
 from egg.evaluation.devices.machine.memory import Memory
 
@@ -137,7 +137,7 @@ class Machine:
 
     def _check(self) -> None:
         if self._fault:
-            raise DeviceFault(f"virtual device: {self._fault}")
+            raise DeviceFault(f"virtual device: {self._fault}", self._fault)
 
 
 class Graph:
