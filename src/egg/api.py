@@ -109,6 +109,7 @@ def verify(
     trusted: bool = False,
     target: AskedTarget = "auto",
     large: bool = False,
+    barred_ok: bool = False,
     verifier: Verifier | None = None,
 ) -> Verification:
     """Returns the verdict about a candidate: whether it computes what the task computes, and how fast.
@@ -118,6 +119,7 @@ def verify(
     verdict; `explain()` says why. `trusted` goes on where the machine can't isolate it, and the verdict says so.
     `target` is where it runs: `cpu`, `cuda`, or `auto`, the GPU where there is one, but C++ for the CPU on the CPU.
     `large` tries it past 2^31 elements too, where memory allows; else the verdict says what it would take.
+    `barred_ok` goes on with a task that the audit bars; the verdict is then labelled so, and `verified` is False.
     `verifier` keeps workers between calls. Raises UsageError and TaskError for what can't be verified as it is given,
     SandboxError where the house fails.
     """
@@ -125,7 +127,7 @@ def verify(
     from egg.verification import Asked, Verifier, check_ladder
 
     request.check_policy(policy)
-    asked = Asked(policy, tier, check_ladder(ladder), trusted, target, large)
+    asked = Asked(policy, tier, check_ladder(ladder), trusted, target, large, barred_ok)
     submission = _submission(candidate, entry)
     found = _reference(task, inputs)
     checked = candidate_of(submission, found)

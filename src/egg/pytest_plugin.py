@@ -47,7 +47,7 @@ def egg_verify(request: pytest.FixtureRequest, egg_verifier: Verifier) -> Callab
             raise UsageError(f"min_speedup with tier={options['tier']!r}: only the tier attest measures well enough")
         beside = request.path.parent
         found = api.verify(_placed(candidate, beside), _placed(task, beside), verifier=egg_verifier, **options)
-        if not found.passed:
+        if not found.verified:
             raise AssertionError(found.explain())
         if min_speedup is not None:
             require_speedup(found, min_speedup, over)

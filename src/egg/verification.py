@@ -54,6 +54,9 @@ class Asked:
     large: bool = False
     """True to try it past 2^31 elements too, in the tier attest and where memory allows."""
 
+    barred_ok: bool = False
+    """True to go on with a task that the audit bars; the result is labelled so, and is no verified one."""
+
     @property
     def rungs(self) -> tuple[str, ...]:
         """Those that have to be measured besides eager."""
@@ -86,6 +89,8 @@ class Verifier:
             raise UsageError(f"--large belongs to the tier attest: leave out --tier {asked.tier}")
         target = target_of(asked.target, candidate.source)
         evaluator, analyses, note = self._evaluator(task, asked, target)
+        if asked.barred_ok:
+            evaluator.audit()  # in the tier search too, so that its figures are labelled
         seen = self._evaluate(evaluator, candidate, asked.tier)
         _check_device(seen, candidate, name)
         passed = seen.status is Status.PASSED
@@ -137,12 +142,17 @@ class Verifier:
         if self._workplace is None:
             self._workplace = LocalWorkplace(threads, root)
         analyses, note = self._analyses(task, target) if asked.tier == "attest" else ((), "")
-        key = (f"{task.content_hash}{bool(analyses)}{asked.trusted}{asked.large}{target}", asked.policy)
+        key = (
+            f"{task.content_hash}{bool(analyses)}{asked.trusted}{asked.large}{asked.barred_ok}{target}",
+            asked.policy,
+        )
         if key not in self._evaluators:
             config = Config(threads=threads, target=target, policy=asked.policy, ladder=("eager", *asked.rungs))
             work = root / str(len(self._evaluators))
             limits = Limits.trusting() if asked.trusted else Limits()
-            house = House(limits, large=asked.large, audits=compose.cache_folder() / "audits")
+            house = House(
+                limits, large=asked.large, audits=compose.cache_folder() / "audits", barred_ok=asked.barred_ok
+            )
             self._evaluators[key] = LocalEvaluator(task, config, work, analyses, house, self._workplace)
         return self._evaluators[key], analyses, note
 

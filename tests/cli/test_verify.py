@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.cli.kernels import RIGHT
+from tests.cli.kernels import RIGHT, TASK
 
 from egg.candidates.targets import target_of
 from egg.cli.app import status
@@ -35,6 +35,21 @@ def test_a_machine_that_cannot_isolate_attests_only_what_is_trusted(
     document = json.loads(capsys.readouterr().out)
     assert document["attested"]
     assert document["rests_on"]["missing_isolation"] == ["file allow-list: not built in"]
+
+
+def test_a_candidate_of_a_barred_task_is_shown_and_not_verified(
+    kernels: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("task.py").write_text(TASK.replace("torch.softmax(x, dim=-1)", "torch.relu(x) * 0"))
+    Path("zeros.py").write_text(RIGHT.replace("return e / e.sum(-1, keepdim=True)", "return torch.zeros_like(x)"))
+    command = ["verify", "zeros.py", "--task", "task.py"]
+    assert status(command) == 2
+    assert "`egg verify --barred-ok` runs a candidate all the same" in capsys.readouterr().err
+    assert status([*command, "--barred-ok", "--tier", "search", "--json"]) == 1
+    document = json.loads(capsys.readouterr().out)
+    assert (document["verified"], document["attested"], document["status"]) == (False, False, "PASSED")
+    assert "the output is always 0" in document["barred"]
+    assert document["not_claimed"] == f"barred: {document['barred']}"
 
 
 def test_what_a_candidate_claims_of_itself_counts_for_nothing(

@@ -5,6 +5,7 @@ import io
 from rich.console import Console
 
 from egg.reports.bench import bench_data, bench_table
+from egg.schema.evaluation import Basis
 from egg.schema.verification import Verification
 from egg.testing import factories as make
 
@@ -27,6 +28,14 @@ def test_times_stand_side_by_side_and_a_wrong_kernel_has_none() -> None:
     assert all(part in rows["mine.py"] for part in ("653 µs", "667 µs", "700 µs", "1.50× [1.48, 1.52]", "1.25×"))
     assert rows["wrong.py"].rstrip() == "wrong.py was not timed"
     assert "the outputs differ" in text
+
+
+def test_what_ran_on_a_barred_task_is_labelled() -> None:
+    basis = Basis(policy="strict", barred="the output is always 0")
+    text = printed(make.make_verification(evaluation=make.make_evaluation(1.5, tier="attest", basis=basis)))
+    assert "barred: the output is always 0" in text.splitlines()[0]
+    assert "mine.py (barred)" in text
+    assert "] (barred)" in text
 
 
 def test_nothing_timed_is_said() -> None:

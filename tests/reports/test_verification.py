@@ -8,6 +8,7 @@ from rich.console import Console
 
 from egg.reports.page import page
 from egg.reports.result import result
+from egg.reports.summary import summarise
 from egg.reports.verification import DEFINITION, verification_data, verification_table
 from egg.schema.evaluation import Basis, Evaluation, KernelShare, LeafCheck, Status, Trial
 from egg.schema.verification import Verification
@@ -47,6 +48,23 @@ def test_what_is_not_known_reads_unknown_and_is_none_in_json() -> None:
     assert "harness unknown" in text
     rests = verification_data(make.make_verification())["rests_on"]
     assert (rests["isolation"], rests["noise_floor_pct"], rests["hashes"]["harness"]) == (None, None, "unknown")
+
+
+def test_every_figure_of_a_barred_task_says_so() -> None:
+    basis = Basis(policy="strict", barred="the output is always 0")
+    found = make.make_verification(evaluation=make.make_evaluation(1.5, tier="attest", basis=basis))
+    text = printed(found)
+    assert "barred: the output is always 0" in text.splitlines()[0]
+    assert not any(word in text for word in ("Verified", "faster than eager"))
+    assert "candidate (barred)" in text
+    assert text.count("× [") == text.count("] (barred)") > 0
+    data = verification_data(found)
+    assert (data["verified"], data["attested"], data["rests_on"]["barred"]) == (False, False, "the output is always 0")
+    attempt = make.make_attempt(plan=make.make_plan(parent_id="0" * 16))
+    final = make.make_final(candidate_id=attempt.candidate.id, evaluation=found.evaluation)
+    outcome = make.make_outcome(winner_id=attempt.candidate.id)
+    run = make.make_state(attempt, baselines=(make.make_baseline(),), finals=(final,), outcome=outcome)
+    assert not summarise(run).attested
 
 
 def test_what_is_known_is_printed() -> None:

@@ -44,6 +44,10 @@ Trusted = Annotated[
     bool,
     Parameter(negative="", help="You trust this code: go on where the machine can't isolate it; the result says so."),
 ]
+BarredOk = Annotated[
+    bool,
+    Parameter(negative="", help="Run on a task that the audit bars: figures are labelled barred, and status is 1."),
+]
 Ladder = Annotated[
     tuple[str, ...] | None,
     Parameter(
@@ -136,13 +140,15 @@ def verify(
     large: Annotated[
         bool, Parameter(negative="", help="Try it past 2^31 elements too, where memory allows. Tier attest.")
     ] = False,
+    barred_ok: BarredOk = False,
     out: Annotated[Path | None, Parameter(help="File for the JSON document.")] = None,
     as_json: Json = False,
 ) -> int:
     """Prove that a kernel of your own computes what the task computes, and measure it."""
     from egg.cli.verify import Command, verify
 
-    return verify(Command(candidate, task, inputs, entry, policy, tier, target, ladder, trusted, large, out, as_json))
+    asked = (candidate, task, inputs, entry, policy, tier, target, ladder, trusted, large, barred_ok, out, as_json)
+    return verify(Command(*asked))
 
 
 @app.command
@@ -159,12 +165,14 @@ def bench(
     target: TargetName = "auto",
     ladder: Ladder = None,
     trusted: Trusted = False,
+    barred_ok: BarredOk = False,
     as_json: Json = False,
 ) -> int:
     """Time kernels of your own side by side. One that is found wrong is not timed."""
     from egg.cli.bench import Command, bench
 
-    return bench(Command(candidates, task, inputs, entry, settings, policy, tier, target, ladder, trusted, as_json))
+    asked = (candidates, task, inputs, entry, settings, policy, tier, target, ladder, trusted, barred_ok, as_json)
+    return bench(Command(*asked))
 
 
 @app.command

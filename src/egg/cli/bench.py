@@ -38,16 +38,18 @@ class Command:
     target: AskedTarget
     ladder: tuple[str, ...] | None
     trusted: bool
+    barred_ok: bool
     as_json: bool
 
 
 def bench(command: Command) -> int:
-    """Returns the exit status: 0 where every candidate was right and timed."""
+    """Returns the exit status: 0 where every candidate was right and timed, on a task that is not barred."""
     if not command.candidates:
         raise UsageError("name at least one candidate: a Python file that defines ModelNew")
     request.check_policy(command.policy)
     settings = parse_settings(command.settings)
-    asked = Asked(command.policy, command.tier, check_ladder(command.ladder), command.trusted, command.target)
+    ladder = check_ladder(command.ladder)
+    asked = Asked(command.policy, command.tier, ladder, command.trusted, command.target, barred_ok=command.barred_ok)
     if command.target != "auto":
         checked_target(command.target)
     submissions = [read_file(path, command.entry) for path in command.candidates]
@@ -62,4 +64,4 @@ def bench(command: Command) -> int:
         sys.stdout.write(compose.as_json(bench_data(found, settings)))
     else:
         Console().print(bench_table(found))
-    return 0 if all(f.passed for f in found) else faults.NO_RESULT
+    return 0 if all(f.verified for f in found) else faults.NO_RESULT

@@ -37,6 +37,7 @@ class Command:
     ladder: tuple[str, ...] | None
     trusted: bool
     large: bool
+    barred_ok: bool
     out: Path | None
     as_json: bool
 
@@ -51,7 +52,9 @@ def verify(command: Command) -> int:
     task = compose.find_task(command.task, command.inputs)
     candidate = candidate_of(submission, task)
     with Verifier() as verifier:
-        asked = Asked(command.policy, command.tier, ladder, command.trusted, command.target, command.large)
+        asked = Asked(
+            command.policy, command.tier, ladder, command.trusted, command.target, command.large, command.barred_ok
+        )
         found = verifier.verify(task, candidate, submission.name, asked)
     document = compose.as_json(verification_data(found))
     if command.out is not None:
@@ -60,7 +63,7 @@ def verify(command: Command) -> int:
         sys.stdout.write(document)
     else:
         Console().print(verification_table(found))
-    return 0 if found.passed else faults.NO_RESULT
+    return 0 if found.verified else faults.NO_RESULT
 
 
 def check_out(path: Path | None) -> None:

@@ -24,7 +24,7 @@ from egg.evaluation.workers.workplace import Workplace
 from egg.schema.analysis import Analysis
 from egg.schema.audit import Audit
 from egg.schema.candidate import Candidate
-from egg.schema.evaluation import Baseline, Evaluation, Tier
+from egg.schema.evaluation import Baseline, Basis, Evaluation, Tier
 from egg.schema.run import Config
 from egg.schema.task import Task
 
@@ -82,8 +82,7 @@ class LocalEvaluator:
         ends = started + allowance_s
         seen = self._examine(candidate, tier, lambda: ends - self._house.clock())
         if self._audit is not None and self._audit.verdict == "barred":
-            barred = f"the task is barred, so this shows nothing: {self._audit.reason}"
-            seen = seen.updated(findings=(*seen.findings, barred))
+            seen = _barred(seen, self._audit.reason, self._config.policy)
         return seen.updated(wall_s=self._house.clock() - started)
 
     def refuse_barred(self) -> None:
@@ -92,6 +91,7 @@ class LocalEvaluator:
         if found.verdict == "barred" and not self._house.barred_ok:
             raise TaskError(
                 f"{found.task} is barred, nothing can be shown with it: {found.reason}; `egg audit` lists each answer"
+                " that passes, and `egg verify --barred-ok` runs a candidate all the same"
             )
 
     def close(self) -> None:
@@ -125,3 +125,9 @@ class LocalEvaluator:
         if self._audit is None or self._audit.verdict != "redrawn":
             return plan
         return with_draws(plan, [name for name in self._audit.counting if name != OWN])
+
+
+def _barred(seen: Evaluation, reason: str, policy: str) -> Evaluation:
+    """Returns the evaluation with the reason why passing shows nothing, as a finding and beside its figures."""
+    basis = (seen.basis or Basis(policy=policy)).updated(barred=reason)
+    return seen.updated(basis=basis, findings=(*seen.findings, f"the task is barred, so this shows nothing: {reason}"))

@@ -89,8 +89,9 @@ def foundation_table(found: Foundation) -> Table:
 def foundation_rows(found: Foundation) -> list[tuple[str, str]]:
     """Returns what it rests on as (name, words), for a table."""
     environment = found.evaluation.environment
+    barred = f"; barred, so nothing is published: {found.evaluation.barred}" if found.evaluation.barred else ""
     return [
-        ("tier", _TIERS[found.evaluation.tier]),
+        ("tier", f"{_TIERS[found.evaluation.tier]}{barred}"),
         ("policy", found.policy),
         ("mode", environment.get("mode", UNKNOWN)),
         ("timing", _timing(found)),
@@ -110,6 +111,7 @@ def foundation_data(found: Foundation) -> dict[str, Any]:
     basis = found.basis
     return {
         "tier": found.evaluation.tier,
+        "barred": found.evaluation.barred or None,
         "policy": found.policy,
         "mode": found.evaluation.environment.get("mode", UNKNOWN),
         "timing_methods": list(found.timing_methods),

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from egg.reports import figures
 from egg.reports.basis import foundation_table
-from egg.reports.verification import DEFINITION, foundation_of, ladder, verification_data
+from egg.reports.verification import DEFINITION, foundation_of, ladder, unclaimed, verification_data
 from egg.schema.verification import Verification
 
 
@@ -48,6 +48,8 @@ def _headline(found: Sequence[Verification]) -> str:
     if not timed:
         return f"{head}: nothing was timed"
     best = min(timed, key=lambda f: f.evaluation.candidate_ms or 0.0)
+    if best.evaluation.barred:
+        return f"{head}: barred: {best.evaluation.barred}"
     estimate = "" if best.attested else " (search estimate)"
     return f"{head}: {best.candidate} is the fastest, {figures.ms(best.evaluation.candidate_ms)} a call{estimate}"
 
@@ -60,9 +62,10 @@ def _times(found: Sequence[Verification], first: Verification) -> Table:
     for name in ("p10", "p50", "p90", *(f"over {rung.name} [95 %]" for rung in rungs)):
         table.add_column(name, justify="right", no_wrap=not name.startswith("over"))
     for one in found:
-        over = [figures.interval(r.speedup) for r in ladder(one) if not r.reason]
+        over = [figures.interval(r.speedup) + unclaimed(one) for r in ladder(one) if not r.reason]
         for at, timing in enumerate(one.evaluation.timings):
             name = one.candidate if len(one.workloads) == 1 else f"{one.candidate}, {timing.workload}"
+            name += " (barred)" if one.evaluation.barred else ""
             times = (timing.candidate_p10_ms, timing.candidate_ms, timing.candidate_p90_ms)
             table.add_row(Text(name), *map(figures.ms, times), *(over if at == 0 else []))
     for rung in rungs:

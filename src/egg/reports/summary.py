@@ -90,7 +90,8 @@ class Summary:
     @property
     def attested(self) -> bool:
         """True where the figures come from a final measurement: fresh processes, the full trial plan."""
-        return self.evaluation is not None and self.evaluation.tier == "attest" and self.evaluation.speedup is not None
+        seen = self.evaluation
+        return seen is not None and seen.tier == "attest" and seen.speedup is not None and not seen.barred
 
     @property
     def estimate_note(self) -> str:

@@ -77,18 +77,18 @@ def timing_table(found: Verification) -> Table:
     table.add_column("10th to 90th", justify="right", no_wrap=True)
     table.add_column("speedup [95 %]", justify="right")
     table.add_column("method", no_wrap=True)
+    barred = " (barred)" if found.evaluation.barred else ""
     for timing in found.evaluation.timings:
         name = "candidate" if len(found.workloads) == 1 else f"candidate, {timing.workload}"
         spread = f"{figures.ms(timing.candidate_p10_ms)} to {figures.ms(timing.candidate_p90_ms)}"
-        table.add_row(Text(name, "bold"), figures.ms(timing.candidate_ms), spread, "", timing.method)
+        table.add_row(Text(name + barred, "bold"), figures.ms(timing.candidate_ms), spread, "", timing.method)
     for rung in ladder(found):
         if rung.reason:
             table.add_row(rung.name, "–", "", Text(f"not available: {rung.reason}"), "")
         else:
             spread = _eager_spread(found) if rung.name == EAGER else ""
             speedup = figures.interval(rung.speedup)
-            if found.attested and found.evaluation.not_claimed:
-                speedup += " (not claimed)"
+            speedup += unclaimed(found)
             table.add_row(rung.name, figures.ms(rung.median_ms), spread, speedup, _how(found, rung))
     if found.floor_ms is not None:
         share = 100 * found.floor_ms / (found.evaluation.candidate_ms or found.floor_ms)
@@ -119,8 +119,9 @@ def verification_data(found: Verification) -> dict[str, Any]:
     return {
         "schema_version": VERIFICATION_SCHEMA_VERSION,
         "egg_version": egg.__version__,
-        "verified": found.passed,
+        "verified": found.verified,
         "attested": found.attested,
+        "barred": seen.barred or None,
         "headline": found.headline,
         "explanation": found.explain(),
         "task": {
@@ -163,6 +164,13 @@ def ladder(found: Verification) -> tuple[Rung, ...]:
         return rungs
     reference_ms = sum(t.reference_ms for t in found.evaluation.timings)
     return (Rung(EAGER, reference_ms, "", ITSELF, ours), *rungs)
+
+
+def unclaimed(found: Verification) -> str:
+    """Returns what to write beside a speedup from which nothing may be claimed; empty where something may."""
+    if found.evaluation.barred:
+        return " (barred)"
+    return " (not claimed)" if found.attested and found.evaluation.not_claimed else ""
 
 
 def owner_shares(kernels: Sequence[KernelShare]) -> dict[str, float]:

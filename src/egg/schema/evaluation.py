@@ -140,6 +140,8 @@ class Basis(Record):
     """Layers that were active around the candidate, by name, strongest last."""
     missing_isolation: tuple[str, ...] = ()
     """Layers that this machine does not offer, each with the reason."""
+    barred: str = ""
+    """Why the audit barred the task, whose check trivial answers pass; empty where it did not."""
     hashes: dict[str, str] = Field(default_factory=dict)
     """Of `candidate`, `task`, `harness` (the text of this package's evaluation code)."""
 
@@ -190,8 +192,15 @@ class Evaluation(Record):
         return "own" if own >= 0.9 else "library" if own <= 0.1 else "mixed"
 
     @property
+    def barred(self) -> str:
+        """Why the audit barred the task, so that passing shows nothing; empty where it did not."""
+        return self.basis.barred if self.basis is not None else ""
+
+    @property
     def not_claimed(self) -> str:
         """Why no speedup may be claimed from the figures; empty where one may."""
+        if self.barred:
+            return f"barred: {self.barred}"
         return next((t.no_claim for t in self.timings if t.no_claim), "")
 
     @property

@@ -35,9 +35,14 @@ class Verification(Record):
         return self.evaluation.status is Status.PASSED
 
     @property
+    def verified(self) -> bool:
+        """True where it passed, and the task is not barred: there, trivial answers pass too."""
+        return self.passed and not self.evaluation.barred
+
+    @property
     def attested(self) -> bool:
         """True where it passed with fresh workers under the strictest checks; only such figures are published."""
-        return self.passed and self.evaluation.tier == "attest"
+        return self.verified and self.evaluation.tier == "attest"
 
     @property
     def speedup(self) -> float | None:
@@ -50,6 +55,8 @@ class Verification(Record):
         low, high = self.evaluation.speedup_low, self.evaluation.speedup_high
         if low is None or high is None:
             return "nothing was timed"
+        if self.evaluation.barred:
+            return f"nothing may be claimed: {self.evaluation.not_claimed}"
         if not self.attested:
             return "nothing is claimed from a search estimate"
         if self.evaluation.not_claimed:
@@ -78,6 +85,8 @@ class Verification(Record):
             return f"Not verified: {self.candidate} against {self.task}: {self.evaluation.status}{phase}"
         found = self.evaluation
         gain = f"{found.speedup:.2f}× [{found.speedup_low:.2f}, {found.speedup_high:.2f}] as fast as eager"
+        if found.barred:
+            return f"Passed a barred task, which shows nothing: {self.candidate} on {self.task}; barred: {found.barred}"
         if self.attested and found.not_claimed:
             return f"Verified: {self.candidate} computes {self.task}; no speedup is claimed"
         if self.attested:

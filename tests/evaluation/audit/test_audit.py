@@ -164,6 +164,8 @@ def test_nothing_is_scored_with_a_barred_task(
     lenient.close()
     assert seen.status is Status.PASSED
     assert any("barred" in finding for finding in seen.findings)
+    assert seen.not_claimed == f"barred: {seen.barred}"
+    assert "the output is always 0" in seen.barred
 
 
 def test_a_candidate_of_a_redrawn_task_is_checked_by_the_draws_that_count(
