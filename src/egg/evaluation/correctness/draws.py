@@ -31,7 +31,8 @@ def redraw_state(module: nn.Module, seed: int) -> None:
 
     A parameter or running statistic that is one constant (the ones and zeros of a fresh norm) gets a spread, so that
     a candidate that ignores it is found; a positive one stays positive. Any other parameter keeps its values in
-    a rotated order. Other buffers (masks, tables, counters) keep their values.
+    a rotated order, times one factor: sums over it, or over its rows, would stay the same otherwise, and whoever
+    kept them would pass. Other buffers (masks, tables, counters) keep their values.
     """
     with torch.no_grad():
         weights = _weights(module)
@@ -81,7 +82,8 @@ def _redrawn(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     first = tensor.flatten()[0].item()
     if not bool((tensor == first).all()):
         offset = _one_of(1, tensor.numel(), generator)
-        return torch.roll(tensor.flatten(), offset).view(tensor.shape)
+        factor = 0.75 + 0.5 * _shares((), generator)
+        return factor * torch.roll(tensor.flatten(), offset).view(tensor.shape)
     if first == 0:
         return 0.1 * _normals(tensor.shape, generator)
     return first * (0.5 + _shares(tensor.shape, generator))
