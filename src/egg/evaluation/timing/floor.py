@@ -24,10 +24,12 @@ def judge(candidate_ms: float, analysis: Analysis) -> str:
     caches = float(facts.get("cache_bytes", 0.0))
     if caches > 0 and analysis.min_bytes > 0:
         moving = max(0.0, 1 - _CACHED_TWICE * caches / analysis.min_bytes)
-        if candidate_ms < moving * memory_ms:
+        least_ms = moving * memory_ms / tolerance.FLOOR_BANDWIDTH
+        if candidate_ms < least_ms:
             raise BelowFloor(
-                f"{candidate_ms:.4g} ms on {analysis.workload} is below the {moving * memory_ms:.4g} ms that its "
-                f"{analysis.min_bytes} bytes need at the bandwidth of this machine; no cache holds them"
+                f"{candidate_ms:.4g} ms on {analysis.workload} is below the {least_ms:.4g} ms that its "
+                f"{analysis.min_bytes} bytes need at {tolerance.FLOOR_BANDWIDTH:g} times the bandwidth of this "
+                "machine; no cache holds them"
             )
     if candidate_ms < tolerance.FLOOR_SHARE * analysis.floor_ms:
         took = f"{candidate_ms:.4g} ms on {analysis.workload}"
