@@ -204,7 +204,14 @@ def judged(judge: LocalEvaluator, source: str) -> tuple[str, str]:
 
 
 def _running() -> set[int]:
-    return {p.pid for p in psutil.Process().children(recursive=True) if p.status() != psutil.STATUS_ZOMBIE}
+    found: set[int] = set()
+    for process in psutil.Process().children(recursive=True):
+        try:
+            if process.status() != psutil.STATUS_ZOMBIE:
+                found.add(process.pid)
+        except psutil.NoSuchProcess:  # it ended meanwhile
+            continue
+    return found
 
 
 def fuzz(count: int, seed: int, folder: Path) -> dict[str, object]:

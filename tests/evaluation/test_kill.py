@@ -140,7 +140,7 @@ def test_nothing_is_left_and_nothing_is_lost(evaluator: LocalEvaluator, workplac
     wall_s = time.monotonic() - started
     assert seen.status in case.statuses, seen.failure
     if seen.status is not Status.PASSED:  # timing takes as long as it takes
-        assert wall_s < 2 * DEADLINE_S
+        assert wall_s < DEADLINE_S + 10  # far below the 600 s that it would hang
     assert processes(workplace) <= before
     assert set((evaluator._crew._workdir / "workers").iterdir()) <= folders  # pyright: ignore[reportPrivateUsage]
 

@@ -24,16 +24,16 @@ ROWS = "[torch.randn(16, 300)]"
 SLEEP = "import time\ntime.sleep({ms} / 1000)\nreturn x * 2"
 
 
-@pytest.mark.parametrize(("reference_ms", "candidate_ms", "ratio"), [(20, 10, 2.0), (10, 20, 0.5)])
-def test_a_planted_delay_is_found(
-    make_task: MakeTask, judge: Judge, reference_ms: int, candidate_ms: int, ratio: float
-) -> None:
+@pytest.mark.parametrize(("reference_ms", "candidate_ms"), [(20, 10), (10, 20)])
+def test_a_planted_delay_is_found(make_task: MakeTask, judge: Judge, reference_ms: int, candidate_ms: int) -> None:
     """BR-19: the legs are not swapped; `tests/reports` hold that every form of the report says the same."""
     seen = judge(make_task(SLEEP.format(ms=reference_ms), ROWS), model(SLEEP.format(ms=candidate_ms)))
-    assert seen.status is Status.PASSED
+    assert seen.status is Status.PASSED, seen.failure
     timing = seen.timings[0]
-    assert timing.speedup == pytest.approx(ratio, rel=0.15)
+    late_ms = timing.candidate_ms - candidate_ms  # a busy machine wakes both sides late
+    assert timing.speedup == pytest.approx((reference_ms + late_ms) / (candidate_ms + late_ms), rel=0.15)
     assert timing.speedup_low <= timing.speedup <= timing.speedup_high
+    assert (timing.speedup_low > 1) is (candidate_ms < reference_ms)
     assert timing.candidate_p10_ms >= candidate_ms
     assert timing.method == "host"
 
@@ -80,7 +80,9 @@ def test_eager_is_a_rung_of_the_ladder(make_task: MakeTask, make_evaluator: Call
     rung = make_evaluator(make_task(SLEEP.format(ms=2), ROWS)).baseline("eager")
     assert rung.available
     assert rung.median_ms["default"] >= 2
-    assert rung.speedup_over_eager == pytest.approx(1.0, rel=0.2)
+    assert rung.low is not None
+    assert rung.high is not None
+    assert rung.low / 1.2 < 1 < rung.high * 1.2  # as wide as the machine is busy
     assert rung.method == "host"
     low_ms, high_ms = rung.band_ms["default"]
     assert 2 <= low_ms <= rung.median_ms["default"] <= high_ms
@@ -367,7 +369,10 @@ def test_a_call_in_twenty_that_is_skipped_is_caught(
     make_task: MakeTask, make_evaluator: Callable[..., LocalEvaluator]
 ) -> None:
     evaluator = make_evaluator(make_task("return x @ x", "[torch.randn(96, 96)]"))
-    seen = evaluator.evaluate(candidate_of(model("return skipping(x, 20)", before=SKIPS)), "attest", 120)
+    candidate = candidate_of(model("return skipping(x, 20)", before=SKIPS))
+    seen = evaluator.evaluate(candidate, "attest", 120)
+    if seen.status is Status.PASSED:  # 128 calls are looked at, so that it gets away once in 700 times
+        seen = evaluator.evaluate(candidate, "attest", 120)
     assert seen.status is Status.REJECTED
     assert seen.failure is not None
     assert "timed call" in seen.failure.message

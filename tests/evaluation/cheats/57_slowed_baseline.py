@@ -9,14 +9,17 @@
 # [only.thread]
 # expect = ["REJECTED"]
 # says = "worked while the reference was timed"
+# chances = 3
 #
 # [only.process]
 # expect = ["REJECTED"]
 # says = "worked while the reference was timed"
+# chances = 3
 #
 # [only.orphan]
 # expect = ["REJECTED"]
 # says = "worked while the reference was timed"
+# chances = 3
 # ///
 import os
 import threading

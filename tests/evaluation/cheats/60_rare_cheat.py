@@ -4,6 +4,7 @@
 # task = "double"
 # tier = "attest"
 # expect = ["REJECTED", "WRONG_VALUE"]
+# chances = 2
 # ///
 import torch
 from torch import nn

@@ -119,9 +119,10 @@ def test_statistics_are_held_after_a_second_call(make_task: MakeTask, attempt: T
 
 
 def test_what_is_not_deterministic_is_said(make_task: MakeTask, attempt: Try) -> None:
-    noisy = "import random\nreturn x * 2 * (1 + random.SystemRandom().choice([0, 1]) * 1.2e-7)"
-    found = [attempt(make_task("return x * 2", ROWS), model(noisy), TrialKind("repeated", repeats=3)) for _ in range(8)]
-    assert any("not deterministic" in note for verdict in found for note in verdict["notes"])
+    noisy = "self.calls = getattr(self, 'calls', 0) + 1\nreturn x * 2 * (1 + (self.calls == 4) * 1.2e-7)"
+    found = attempt(make_task("return x * 2", ROWS), model(noisy), TrialKind("repeated", repeats=3))
+    assert "message" not in found
+    assert found["notes"] == ["not deterministic: calls on the same input differ"]
     same = attempt(make_task("return x * 2", ROWS), model("return x + x"), TrialKind("repeated", repeats=3))
     assert same["notes"] == []
 
