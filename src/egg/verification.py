@@ -6,7 +6,7 @@ Every import of a room that needs torch is inside the function that uses it.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -16,7 +16,7 @@ from egg import compose
 from egg.candidates.contract import gpu_reason
 from egg.candidates.targets import AskedTarget, Target, gpu_name, has_gpu, target_of
 from egg.errors import TaskError, UsageError
-from egg.schema.evaluation import Status
+from egg.schema.evaluation import BUSY_PCT, Status
 from egg.schema.run import Config
 from egg.schema.verification import Verification
 
@@ -94,6 +94,7 @@ class Verifier:
         seen = self._evaluate(evaluator, candidate, asked.tier)
         _check_device(seen, candidate, name)
         passed = seen.status is Status.PASSED
+        rungs = tuple(self._rung(evaluator, rung) for rung in asked.rungs) if passed else ()
         return Verification(
             task=task.name,
             task_hash=task.content_hash,
@@ -102,11 +103,11 @@ class Verifier:
             candidate=name,
             entry=candidate.entry,
             evaluation=seen,
-            baselines=tuple(self._rung(evaluator, rung) for rung in asked.rungs) if passed else (),
+            baselines=rungs,
             floor_ms=sum(a.floor_ms for a in analyses) if analyses else None,
             device=device_name(target),
             versions=compose.versions(),
-            notes=(*task.notes, *([note] if note else [])),
+            notes=(*task.notes, *([note] if note else []), *busy_notes(seen, rungs)),
         )
 
     def close(self) -> None:
@@ -167,6 +168,18 @@ class Verifier:
             except TaskError as error:
                 self._floors[task.content_hash] = ((), f"no roofline floor: {error}")
         return self._floors[task.content_hash]
+
+
+def busy_notes(seen: Evaluation, rungs: Sequence[Baseline]) -> Iterator[str]:
+    """Yields, for all that was timed while others kept this machine busy, what that means for its figures."""
+    timed = [(f"the candidate on {t.workload}", t.others_pct) for t in seen.timings]
+    timed += [(rung.name, rung.others_pct) for rung in rungs]
+    for name, others_pct in timed:
+        if others_pct is not None and others_pct > BUSY_PCT:
+            yield (
+                f"others took {others_pct:.0f} % of this machine's processors while {name} was timed in turns with "
+                "eager: the speedup is under one load for both, the times in ms are longer than on a quiet machine"
+            )
 
 
 def check_ladder(names: Sequence[str] | None) -> tuple[str, ...] | None:

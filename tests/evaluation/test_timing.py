@@ -71,6 +71,8 @@ def test_the_final_tier_uses_new_interpreters_and_more_trials(
     assert timing.chained
     assert timing.blocks >= 10
     assert timing.checked_calls >= PLANS["attest"].proof_calls
+    assert timing.others_pct is not None
+    assert 0 <= timing.others_pct <= 100
     assert seen.basis is not None
     assert seen.basis.timing_method == timing.method
     assert (seen.basis.noise_floor_pct or 0) > 0

@@ -25,7 +25,9 @@ def test_the_figures_of_a_finished_run(finished: RunState) -> None:
     found = result(finished)
     assert found["verified"] is True
     assert found["candidate_ms"] == pytest.approx(4.2 / 2.87)
-    assert found["baselines"]["eager"] == {"median_ms": 4.2, "available": True, "reason": None}
+    assert found["baselines"]["eager"] == {
+        "median_ms": 4.2, "available": True, "reason": None, "method": "host",
+    }  # fmt: skip
     assert found["baselines"]["torch.compile max-autotune"]["median_ms"] is None
     assert found["speedup"]["eager"]["value"] == pytest.approx(2.87)
     assert found["speedup"]["over_best"]["baseline"] == "torch.compile"

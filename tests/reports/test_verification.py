@@ -13,6 +13,7 @@ from egg.reports.verification import DEFINITION, verification_data, verification
 from egg.schema.evaluation import Basis, Evaluation, KernelShare, LeafCheck, Status, Trial
 from egg.schema.verification import Verification
 from egg.testing import factories as make
+from egg.verification import busy_notes
 
 WORST = "at [3, 5] got 0.25, reference 1, gold 1.00000001"
 
@@ -65,6 +66,31 @@ def test_every_figure_of_a_barred_task_says_so() -> None:
     outcome = make.make_outcome(winner_id=attempt.candidate.id)
     run = make.make_state(attempt, baselines=(make.make_baseline(),), finals=(final,), outcome=outcome)
     assert not summarise(run).attested
+
+
+def test_each_rung_names_its_clock() -> None:
+    timing = make.make_timing(1.5, method="caller")
+    rungs = (make.make_baseline(name="torch.compile", method="event", speedup_over_eager=1.2),)
+    found = make.make_verification(evaluation=make.make_evaluation(tier="attest", timings=(timing,)), baselines=rungs)
+    clock = {line.split()[0]: line.rstrip().split("  ")[-1].strip() for line in printed(found).splitlines() if line}
+    assert (clock["candidate"], clock["eager"], clock["torch.compile"]) == (
+        "caller", "caller", "event, by way of eager",
+    )  # fmt: skip
+    data = verification_data(found)["baselines"]
+    assert (data["eager"]["method"], data["torch.compile"]["method"]) == ("caller", "event")
+
+
+@pytest.mark.parametrize(("others_pct", "said"), [(None, False), (3.0, False), (37.2, True)])
+def test_a_busy_machine_is_named_beside_the_figures(others_pct: float | None, said: bool) -> None:
+    timing = make.make_timing(1.5, others_pct=others_pct)
+    seen = make.make_evaluation(tier="attest", timings=(timing,))
+    rung = make.make_baseline(name="torch.compile", others_pct=others_pct)
+    notes = tuple(busy_notes(seen, (rung,)))
+    assert len(notes) == (2 if said else 0)
+    assert all("37 %" in note for note in notes)
+    assert (
+        "others took 37 % of the machine" in " ".join(printed(make.make_verification(evaluation=seen)).split())
+    ) == said
 
 
 def test_what_is_known_is_printed() -> None:

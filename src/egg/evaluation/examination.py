@@ -87,8 +87,9 @@ class Examination:
         seeds = [setting.entropy() for _ in range(setting.plan.pool)]
         pool = reference.pool(setting.folder, workload.name, seeds)
         desk.ask("transfer", "pool", folder=self._folder, **pool)
-        mine = TimedLeg("candidate", self._ask_timed, lambda: desk.worker.last_ask_s, desk.worker.activity)
-        theirs = TimedLeg("reference", reference.ask, lambda: reference.worker.last_ask_s)
+        worker, other = desk.worker, reference.worker
+        mine = TimedLeg("candidate", self._ask_timed, lambda: worker.last_ask_s, worker.activity, watched=True)
+        theirs = TimedLeg("reference", reference.ask, lambda: other.last_ask_s, other.activity)
         proof = self._proof()
         with quiet_host(setting.lock_path) as lock:
             self.notes.environment["timing_lock"] = lock
@@ -160,4 +161,5 @@ def _timing(workload: Workload, timed: Timed, setup_ms: float, checked_calls: in
         launch_bound=timed.launch_bound,
         chained=timed.chained,
         checked_calls=checked_calls,
+        others_pct=timed.others_pct,
     )

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from egg.reports.summary import Summary
-from egg.schema.evaluation import UNKNOWN, Basis, Evaluation
+from egg.schema.evaluation import BUSY_PCT, UNKNOWN, Basis, Evaluation
 
 _SEEDS_SHOWN = 8
 _TIERS = {
@@ -140,6 +140,9 @@ def _timing(found: Foundation) -> str:
         (sum(t.checked_calls for t in timings), "timed calls checked"),
     ):
         said += f", {number} {words}" if number else ""
+    others_pct = max((t.others_pct for t in timings if t.others_pct is not None), default=0.0)
+    if others_pct > BUSY_PCT:
+        said += f"; others took {others_pct:.0f} % of the machine's processors meanwhile"
     return said
 
 

@@ -59,7 +59,7 @@ def _times(found: Sequence[Verification], first: Verification) -> Table:
     rungs = [rung for rung in ladder(first) if not rung.reason]
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("candidate")
-    for name in ("p10", "p50", "p90", *(f"over {rung.name} [95 %]" for rung in rungs)):
+    for name in ("p10", "p50", "p90", "clock", *(f"over {rung.name} [95 %]" for rung in rungs)):
         table.add_column(name, justify="right", no_wrap=not name.startswith("over"))
     for one in found:
         over = [figures.interval(r.speedup) + unclaimed(one) for r in ladder(one) if not r.reason]
@@ -67,10 +67,10 @@ def _times(found: Sequence[Verification], first: Verification) -> Table:
             name = one.candidate if len(one.workloads) == 1 else f"{one.candidate}, {timing.workload}"
             name += " (barred)" if one.evaluation.barred else ""
             times = (timing.candidate_p10_ms, timing.candidate_ms, timing.candidate_p90_ms)
-            table.add_row(Text(name), *map(figures.ms, times), *(over if at == 0 else []))
+            table.add_row(Text(name), *map(figures.ms, times), timing.method, *(over if at == 0 else []))
     for rung in rungs:
-        table.add_row(Text(rung.name, "dim"), "", figures.ms(rung.median_ms), "")
+        table.add_row(Text(rung.name, "dim"), "", figures.ms(rung.median_ms), "", Text(rung.method, "dim"))
     for rung in ladder(first):
         if rung.reason:
-            table.add_row(Text(rung.name, "dim"), "", "–", "", Text(f"not available: {rung.reason}", "dim"))
+            table.add_row(Text(rung.name, "dim"), "", "–", "", "", Text(f"not available: {rung.reason}", "dim"))
     return table

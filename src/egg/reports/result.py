@@ -75,7 +75,13 @@ def _task(task: Task) -> dict[str, Any]:
 
 
 def _baseline(rung: Rung) -> dict[str, Any]:
-    return {"median_ms": rung.median_ms, "available": rung.median_ms is not None, "reason": rung.reason or None}
+    method = None if rung.reason else rung.method
+    return {
+        "median_ms": rung.median_ms,
+        "available": rung.median_ms is not None,
+        "reason": rung.reason or None,
+        "method": method,
+    }
 
 
 def _speedups(summary: Summary) -> dict[str, Any]:

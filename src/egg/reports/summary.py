@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from egg.schema.evaluation import Baseline, Evaluation
+from egg.schema.evaluation import UNKNOWN, Baseline, Evaluation
 from egg.schema.run import Attempt, RunState
 
 EAGER = "eager"
@@ -50,6 +50,13 @@ class Rung:
     over_eager: Interval | None
     speedup: Interval | None
     """Of the winner over this baseline; above 1 means that the winner is faster."""
+    method: str = UNKNOWN
+    """Whose clock gave the median, as in `Timing`."""
+
+    @property
+    def how(self) -> str:
+        """The clock, and how the speedup over it was reached."""
+        return self.method if self.name == EAGER else f"{self.method}, by way of eager"
 
 
 @dataclass(frozen=True)
@@ -162,6 +169,11 @@ def speedup_of(evaluation: Evaluation) -> Interval | None:
     return Interval(evaluation.speedup, evaluation.speedup_low, evaluation.speedup_high)
 
 
+def method_of(evaluation: Evaluation) -> str:
+    """Returns the clocks that its figures come from; `unknown` where nothing was timed."""
+    return " and ".join(dict.fromkeys(t.method for t in evaluation.timings)) or UNKNOWN
+
+
 def title_of(attempt: Attempt) -> str:
     """Returns the short name of an attempt: its option, or its objective where the author chose freely."""
     if attempt.plan.parent_id is None:
@@ -197,6 +209,7 @@ def _rung(baseline: Baseline, evaluation: Evaluation | None, ours: Interval | No
         reason=baseline.reason if not baseline.available else "",
         over_eager=over_eager,
         speedup=ours.over(over_eager) if ours and over_eager else None,
+        method=_method(baseline, evaluation),
     )
 
 
@@ -206,6 +219,12 @@ def _median_ms(baseline: Baseline, evaluation: Evaluation | None) -> float | Non
     if baseline.name == EAGER and evaluation is not None and evaluation.timings:
         return sum(t.reference_ms for t in evaluation.timings)
     return sum(baseline.median_ms.values())
+
+
+def _method(baseline: Baseline, evaluation: Evaluation | None) -> str:
+    if baseline.name == EAGER and evaluation is not None and evaluation.timings:
+        return method_of(evaluation)
+    return baseline.method
 
 
 def _over_eager(baseline: Baseline) -> Interval | None:

@@ -13,7 +13,7 @@ from rich.text import Text
 import egg
 from egg.reports import figures
 from egg.reports.basis import Foundation, foundation_data, foundation_table
-from egg.reports.summary import EAGER, ITSELF, Interval, Rung, rungs_of, speedup_of
+from egg.reports.summary import EAGER, ITSELF, Interval, Rung, method_of, rungs_of, speedup_of
 from egg.schema.evaluation import Evaluation, KernelShare, LeafCheck, Trial
 from egg.schema.verification import Verification
 
@@ -89,7 +89,7 @@ def timing_table(found: Verification) -> Table:
             spread = _eager_spread(found) if rung.name == EAGER else ""
             speedup = figures.interval(rung.speedup)
             speedup += unclaimed(found)
-            table.add_row(rung.name, figures.ms(rung.median_ms), spread, speedup, _how(found, rung))
+            table.add_row(rung.name, figures.ms(rung.median_ms), spread, speedup, rung.how)
     if found.floor_ms is not None:
         share = 100 * found.floor_ms / (found.evaluation.candidate_ms or found.floor_ms)
         reached = Text(f"{min(share, 100):.0f} % of it reached", "dim")
@@ -163,7 +163,7 @@ def ladder(found: Verification) -> tuple[Rung, ...]:
     if ours is None or any(rung.name == EAGER for rung in rungs):
         return rungs
     reference_ms = sum(t.reference_ms for t in found.evaluation.timings)
-    return (Rung(EAGER, reference_ms, "", ITSELF, ours), *rungs)
+    return (Rung(EAGER, reference_ms, "", ITSELF, ours, method_of(found.evaluation)), *rungs)
 
 
 def unclaimed(found: Verification) -> str:
@@ -195,12 +195,6 @@ def _eager_spread(found: Verification) -> str:
     return f"{figures.ms(first.reference_p10_ms)} to {figures.ms(first.reference_p90_ms)}"
 
 
-def _how(found: Verification, rung: Rung) -> str:
-    if rung.name == EAGER:
-        return found.evaluation.timings[0].method
-    return "by way of eager"
-
-
 def _trial(trial: Trial) -> dict[str, Any]:
     return {
         "workload": trial.workload,
@@ -230,6 +224,7 @@ def _rung(rung: Rung) -> dict[str, Any]:
         "median_ms": rung.median_ms,
         "available": not rung.reason,
         "reason": rung.reason or None,
+        "method": None if rung.reason else rung.method,
         "speedup_over_it": _interval(rung.speedup),
     }
 

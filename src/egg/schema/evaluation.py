@@ -31,6 +31,10 @@ UNKNOWN = "unknown"
 """Stands for what a machine does not tell; never taken for good."""
 
 
+BUSY_PCT = 10.0
+"""Of a machine's processors: where others take more while something is timed, its times in ms say less than ratios."""
+
+
 class Failure(Record):
     """Why a candidate did not pass, with a witness."""
 
@@ -109,6 +113,8 @@ class Timing(Record):
     """True where the inputs of a timed call depended on the output of the call before."""
     checked_calls: int = 0
     """Timed calls whose outputs were held against the reference's on the same inputs."""
+    others_pct: float | None = None
+    """Share of the machine's processors that neither side took meanwhile, but others; None where that is not known."""
 
 
 class KernelShare(Record):
@@ -246,6 +252,8 @@ class Baseline(Record):
     high: float | None = None
     setup_s: float = 0.0
     """Build and warm-up seconds."""
+    others_pct: float | None = None
+    """As in `Timing`, the largest over workloads."""
 
 
 def _geometric_mean(values: list[float]) -> float | None:

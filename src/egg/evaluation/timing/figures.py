@@ -62,14 +62,16 @@ class Timed:
     launch_bound: bool = False
     chained: bool = True
     warm: bool = True
+    others_pct: float | None = None
+    """Share of the machine's processors that others took meanwhile; None where that is not known."""
     by_clock: dict[str, Comparison] = field(default_factory=dict[str, Comparison])
     """The same legs by each clock that was read: `caller`, and `host` or `event`."""
 
-    def noted(self, discarded: int, trouble: str, warm: bool, chained: bool) -> Timed:
+    def noted(self, discarded: int, trouble: str) -> Timed:
         """Returns the same with how many pairs were discarded, and no claim where they were too many."""
         unstable = discarded > MOST_DISCARDED * (discarded + self.comparison.pairs)
         reason = f"unstable: {discarded} pairs of blocks were discarded: {trouble}" if unstable else self.no_claim
-        return replace(self, discarded=discarded, no_claim=reason, warm=warm, chained=chained)
+        return replace(self, discarded=discarded, no_claim=reason)
 
 
 def read_block(name: str, answer: Message, calls: int, link: int, asked_s: float, empty: bool = False) -> Block:

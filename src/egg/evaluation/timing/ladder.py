@@ -71,14 +71,14 @@ class Ladder:
             low=_geometric_mean([c.low for c in found.values()]),
             high=_geometric_mean([c.high for c in found.values()]),
             setup_s=setup_s,
+            others_pct=max((t.others_pct for t in timed.values() if t.others_pct is not None), default=None),
         )
 
     def _interleaved(self, eager: Engaged, rung: Engaged, name: str) -> Timed:
         limit_s = self._crew.limits.reference_s
-        mine = TimedLeg(
-            name, lambda op, **f: rung.desk.worker.ask(op, limit_s, **f), lambda: rung.desk.worker.last_ask_s
-        )
-        theirs = TimedLeg("eager", eager.desk.ask, lambda: eager.desk.worker.last_ask_s)
+        worker, other = rung.desk.worker, eager.desk.worker
+        mine = TimedLeg(name, lambda op, **f: worker.ask(op, limit_s, **f), lambda: worker.last_ask_s, worker.activity)
+        theirs = TimedLeg("eager", eager.desk.ask, lambda: other.last_ask_s, other.activity)
         limits = self._crew.limits
         hold = limits.hold_on(self._crew.config.target)
         timer = Timer(PLANS["search"].pace, "own", Random(self._entropy()), lambda: _LEFT_S, hold)

@@ -14,6 +14,7 @@ from filelock import FileLock, Timeout
 from egg.evaluation.timing.bystander import Bystander
 from egg.evaluation.timing.figures import Block, ImpossibleTimes, Method, Timed, evaluate, read_block
 from egg.evaluation.timing.interleave import Comparison, Pace, Schedule, block_order, plan_blocks
+from egg.evaluation.timing.load import Load
 from egg.evaluation.workers.activity import Activity
 from egg.evaluation.workers.wire import Message
 
@@ -32,7 +33,9 @@ class TimedLeg:
     ask: Callable[..., Message]
     last_ask_s: Callable[[], float]
     activity: Callable[[], Activity] = Activity
-    """What its processes do with the processor, where they are not trusted to keep still."""
+    """What its processes do with the processor."""
+    watched: bool = False
+    """True where they are not trusted to keep still during the blocks of the other."""
 
 
 class Proof(Protocol):
@@ -106,12 +109,15 @@ def time_legs(first: TimedLeg, second: TimedLeg, timer: Timer, proof: Proof | No
     warmths = [_warm_up(leg, timer.pace) for leg in (first, second)]
     cycles_s = warmths[0].cycle_s, warmths[1].cycle_s
     session = _Session(first, second, timer, cycles_s, warmths[1].output_bytes, proof)
+    load = Load([leg.activity for leg in (first, second)])
     session.run()
+    others_pct = load.others_pct()
     session.bystander.judge()
     timed = evaluate(session.pairs, session.empty, timer.method, timer.random)
     if not timed.no_claim:
         timed = replace(timed, no_claim=_refused(timed.comparison, timer.pace, warmths[1]))
-    return timed.noted(session.discarded, session.trouble, warm=warmths[0].stable, chained=warmths[1].chained)
+    timed = replace(timed, warm=warmths[0].stable, chained=warmths[1].chained, others_pct=others_pct)
+    return timed.noted(session.discarded, session.trouble)
 
 
 @dataclass(frozen=True)
@@ -165,7 +171,7 @@ class _Session:
         self.empty: list[Block] = []
         self.discarded = 0
         self.trouble = ""
-        self.bystander = Bystander(first.activity)
+        self.bystander = Bystander(first.activity if first.watched else Activity)
         self._legs = (first, second)
         self._timer = timer
         self._cycles_s = cycles_s
