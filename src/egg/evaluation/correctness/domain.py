@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isfinite
 
 import torch
 
 from egg.evaluation.tensors import span
 
+_START = 16
+"""Elements of each row that are looked at before all are."""
 _MANY_ZEROS = 0.05
 """Share of exact zeros above which they are taken for structure: a triangle, a mask that was multiplied in."""
 
@@ -41,21 +44,23 @@ def domain_of(tensor: torch.Tensor) -> Domain | None:
 
     Integers, booleans, masks of zeros and ones, probabilities and what is not finite stay. Complex tensors stay too.
     """
-    if not tensor.is_floating_point() or tensor.numel() == 0 or not bool(torch.isfinite(tensor).all()):
+    if not tensor.is_floating_point() or tensor.numel() == 0:
         return None
-    zero = tensor == 0
-    if tensor.numel() > 1 and bool((zero | (tensor == 1)).all()) and bool(zero.any()):
+    least, most = (extreme.item() for extreme in tensor.aminmax())  # NaN where one is among the values
+    if not (isfinite(least) and isfinite(most)):
         return None
-    non_negative = bool((tensor >= 0).all())
+    if tensor.numel() > 1 and least == 0 and most in (0, 1) and bool(((tensor == 0) | (tensor == 1)).all()):
+        return None
+    non_negative = least >= 0
     if tensor.dim() > 0 and tensor.shape[-1] > 1 and non_negative:
         sums = tensor.sum(-1, dtype=torch.float64)
         if bool(((sums - 1).abs() < 1e-2).all()):
             return None
     symmetric = _symmetric(tensor)
-    structured = int(zero.sum()) > _MANY_ZEROS * zero.numel()
+    structured = tensor.numel() - int(tensor.count_nonzero()) > _MANY_ZEROS * tensor.numel()
     return Domain(
         non_negative=non_negative,
-        non_zero=~zero if structured else None,
+        non_zero=tensor != 0 if structured else None,
         ordered=_rises(tensor),
         only_scaled=overlaps(tensor) or tensor.dim() == 0 or symmetric,
         symmetric=symmetric,
@@ -68,7 +73,10 @@ def overlaps(tensor: torch.Tensor) -> bool:
 
 
 def _rises(tensor: torch.Tensor) -> bool:
-    return tensor.dim() > 0 and tensor.shape[-1] > 2 and bool((tensor.diff(dim=-1) >= 0).all()) and not _flat(tensor)
+    if tensor.dim() == 0 or tensor.shape[-1] <= 2:
+        return False
+    start = tensor[..., :_START]  # enough to tell most that do not rise
+    return all(bool((part.diff(dim=-1) >= 0).all()) for part in (start, tensor)) and not _flat(tensor)
 
 
 def _flat(tensor: torch.Tensor) -> bool:

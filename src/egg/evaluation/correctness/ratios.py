@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import inf, isfinite, sqrt
 
 import torch
+from torch.linalg import vector_norm
 
 from egg.evaluation.correctness import tolerance
 
@@ -103,25 +104,26 @@ class Ratios:
         error_max, counted = 0.0, 0
         for part in self._parts():
             e, g, d, count = self._widened(part)
-            squares = torch.empty(3, e.numel(), dtype=torch.float64, device=e.device)
-            for row, values in zip(squares, (e, g, d), strict=True):
-                torch.mul(values, values, out=row)
-            sums += squares.sum(1).cpu()
             tops.append(_top(d))
             error_max = max(error_max, _top(e))
             counted += count
             rows = e.numel() // self._width
+            whole = rows * self._width
+            squares = torch.stack([vector_norm(t[:whole].view(rows, self._width), dim=1) for t in (e, g, d)]).square()
+            rest = torch.stack([vector_norm(t[whole:]) for t in (e, g, d)]).square()
+            sums += (squares.sum(1) + rest).cpu()
             if rows and self._g.numel() >= 2 * self._width:
-                slices.append(squares[:, : rows * self._width].view(3, rows, self._width).mean(-1))
+                slices.append(squares / self._width)
         return sums.tolist(), tops, slices, error_max, counted
 
     def _widened(self, part: slice) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, int]:
         """Returns error, oracle and difference in float64, zero where an element does not count, and the count."""
-        c, g, e = self._c[part].double(), self._g[part].double(), self._e[part].double()
+        g, e = self._g[part].double(), self._e[part].double()
+        d = torch.sub(self._c[part], g)  # widened element by element, without a copy
         if self._plain:
-            return e, g, c - g, g.numel()
+            return e, g, d, g.numel()
         judged = torch.isfinite(g) & torch.isfinite(self._r[part])
-        e, d, g = torch.where(judged, e, 0.0), torch.where(judged, c - g, 0.0), torch.where(judged, g, 0.0)
+        e, d, g = torch.where(judged, e, 0.0), torch.where(judged, d, 0.0), torch.where(judged, g, 0.0)
         return e, g, d, int(judged.sum())
 
     def _largest(self, tops: list[float], error_max: float, eps: float) -> tuple[float, int]:

@@ -193,7 +193,10 @@ class Reference:
             suite = tolerance.suite_tolerance("float32")
             self.relative_error = {k: max(suite, self.relative_error.get(k, 0.0)) for k in after}
             return Expectation(ran.output, {k: _as_the_suite_does(v, ran.choices) for k, v in after.items()})
-        leaves = self._oracle.judge(draw.call, draw.state, draw.seed, after, ran.choices, ran.projection)
+        output, choices, projection = ran.output, ran.choices, ran.projection
+        del ran  # with a copy of each input
+        self.forget()
+        leaves = self._oracle.judge(draw.call, draw.state, draw.seed, after, choices, projection)
         if self._policy in NARROWED:
             leaves = self._relaxed(draw, leaves)
         if draw.trial.own:
@@ -206,7 +209,7 @@ class Reference:
             leaves = {k: _flushable(e) for k, e in leaves.items()}
         if draw.kind not in ("own", "scaled") and any(_floating(e) and not e.oracle for e in leaves.values()):
             raise Inapplicable("the reference's error is as large as its values")
-        return Expectation(ran.output, leaves)
+        return Expectation(output, leaves)
 
     def reconsidered(self, draw: Draw, leaf: str, expected: Expected) -> Expected:
         """Returns `expected` with the largest error found on a few more draws, and in the oracle when it is shaken.

@@ -33,6 +33,8 @@ class Backend(Protocol):
     """`cpu`, `cuda` or `virtual`."""
     torch_device: str
     """What PyTorch calls it."""
+    slow_call_s: float
+    """Seconds from which on a call is slow: one before a block is then enough to leave what another process did."""
 
     def clock_ns(self) -> int:
         """Returns nanoseconds of the host's monotonic clock."""
@@ -70,8 +72,11 @@ class Backend(Protocol):
         """Leaves nothing of earlier work in the device's caches, and no line that has yet to be written back."""
         ...
 
-    def poison(self) -> None:
-        """Overwrites free memory with NaN, so that what is never written is never right by luck."""
+    def poison(self, least_bytes: int = 0) -> None:
+        """Overwrites free memory with NaN, so that what is never written is never right by luck.
+
+        Of the memory that the next call is going to take, that is `least_bytes` at least, if there are as many.
+        """
         ...
 
     def trim(self) -> None:

@@ -26,6 +26,7 @@ class CpuDevice(TravelsAsFiles):
 
     kind = "cpu"
     torch_device = "cpu"
+    slow_call_s = 0.02
 
     def __init__(self) -> None:
         self._sizes: dict[int, None] = {}
@@ -71,7 +72,7 @@ class CpuDevice(TravelsAsFiles):
     def flush(self) -> None:
         """Leaves the caches alone."""
 
-    def poison(self) -> None:
+    def poison(self, least_bytes: int = 0) -> None:
         """Overwrites freed blocks of the sizes that tensors had so far, which the heap would hand out again."""
         for size in self._sizes:
             blocks = max(1, min(_BLOCKS_A_SIZE, _POISON_BYTES // size))

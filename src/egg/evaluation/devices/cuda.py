@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from time import perf_counter_ns, sleep  # bound now, before a candidate could replace them
 from typing import Any
 
@@ -42,6 +43,7 @@ class CudaDevice:
 
     kind = "cuda"
     torch_device = "cuda"
+    slow_call_s = 0.002
 
     def __init__(self) -> None:
         torch.cuda.init()
@@ -52,7 +54,7 @@ class CudaDevice:
         self._reserved, self._allocated = torch.cuda.memory_reserved, torch.cuda.memory_allocated
         self._empty_cache = torch.cuda.empty_cache
         self._stream_of = torch.cuda.current_stream
-        self._sum = torch.sum
+        self._sum, self._empty = torch.sum, torch.empty
         # Extensions are built for the device at hand; PyTorch would add others, some unknown to the compiler.
         self._properties: Any = torch.cuda.get_device_properties(0)
         os.environ.setdefault("TORCH_CUDA_ARCH_LIST", self.architecture())
@@ -145,11 +147,13 @@ class CudaDevice:
         self._driver.fill(self._written, 0, self._flush_bytes)
         self._sum(self._read)
 
-    def poison(self) -> None:
+    def poison(self, least_bytes: int = 0) -> None:
         """Overwrites every free block that PyTorch's allocator would hand out, through the driver.
 
         Those of a pool that a graph was captured in belong to its replays, and nothing else is given them.
         """
+        with suppress(torch.OutOfMemoryError):  # what comes from the driver itself is full of zeros
+            self._empty(least_bytes, dtype=torch.uint8, device="cuda")
         self._driver.synchronize()
         for address, size in free_blocks(self._snapshot()):
             self._driver.fill(address, _NAN_BYTE, size)

@@ -20,6 +20,7 @@ class VirtualDevice(TravelsAsFiles):
 
     kind = "virtual"
     torch_device = "cpu"
+    slow_call_s = 0.02
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
@@ -78,7 +79,7 @@ class VirtualDevice(TravelsAsFiles):
         self._launch(lambda _: None, writes=(self._written,))
         self._launch(lambda _: None, reads=(self._read,))
 
-    def poison(self) -> None:
+    def poison(self, least_bytes: int = 0) -> None:
         """Overwrites every free block with NaN."""
         self.join()
         for block in self._machine.memory.free_blocks():

@@ -142,7 +142,7 @@ def _on_device(model: Callable[..., Any], call: Call, calls: int, source: str) -
     """Returns the kernels that the device ran, as its profiler lists them."""
     args, kwargs = call
     # `torch.profiler` is the same recorder, and imports the compiler of PyTorch first, which takes seconds.
-    recorded: Any = profile(use_device="cuda")
+    recorded: Any = profile(use_device="cuda", use_kineto=True)
     with recorded:
         for _ in range(calls):
             model(*args, **kwargs)

@@ -69,6 +69,8 @@ class Operations(TimedOperations):
         self._call: Call = ((), {})
         self._original: Call = ((), {})
         self._output: Any = None
+        self._room_bytes = 0
+        """What the outputs of the last call took."""
         self._kept: list[Any] = []
 
     def do_settle(self, policy: Policy) -> dict[str, Any]:
@@ -138,7 +140,7 @@ class Operations(TimedOperations):
         if continued:
             self._state = {k: v.detach().clone() for k, v in self._current_state().items()}
         self._assert_mode("before")
-        self._device.poison()
+        self._device.poison(self._room_bytes)
         self._gradients = {}
         if gradients:
             recorded, wanted = call_recorded(seed, model, self._call)
@@ -153,7 +155,8 @@ class Operations(TimedOperations):
         self._assert_mode("after")
         if replaced := self._bindings.replaced():
             raise Refusal("rejected", f"the candidate replaced {', '.join(replaced)}")
-        if len(self._kept) < KEPT_CALLS and _nbytes(self._kept) < _KEPT_BYTES:
+        self._room_bytes = _nbytes([self._output])
+        if not self._kept or (len(self._kept) < KEPT_CALLS and _nbytes(self._kept) + self._room_bytes <= _KEPT_BYTES):
             self._kept.append(self._output)
         changed = [k for k, v in settings().items() if v != self._settings[k]]
         return {"settings_changed": changed}
@@ -162,7 +165,7 @@ class Operations(TimedOperations):
         """Writes the output of the last call, its gradients, and each input and weight that is not what it was."""
         out = Path(folder)
         with one_thread():
-            return {
+            answer = {
                 "output": self._write(self._output, out, "output"),
                 "inputs": self._changed(dict(_named(self._call)), dict(_named(self._original)), out, "input"),
                 "state": self._changed(self._current_state(), self._state, out, "state"),
@@ -170,6 +173,9 @@ class Operations(TimedOperations):
                     k: self._write(v, out, f"gradient{i}_") for i, (k, v) in enumerate(self._gradients.items())
                 },
             }
+        self._output, self._original = None, ((), {})  # the judge needs the memory of the device now
+        self._device.trim()
+        return answer
 
     def do_send_kept(self, folder: str) -> dict[str, Any]:
         """Writes the outputs of the first calls again, as they are now."""

@@ -18,7 +18,6 @@ HAND_OVER_S = 0.0025
 """Pause before a block, in which the other worker's OpenMP threads stop to spin."""
 DISCARDED_CALLS = 3
 """Calls before a block that are not counted: one for slow calls, none for calls so long that no start matters."""
-_SLOW_CALL_S = 0.02
 _LONG_CALL_S = 0.1
 _STABLE_CALLS = 5
 _STABLE_WITHIN = 0.10
@@ -91,7 +90,7 @@ class Stopwatch:
                     break
                 seen, times, cycles = now, [], []
         typical = _middle(last)
-        if typical > _SLOW_CALL_S:
+        if typical > self._device.slow_call_s:
             self._discarded = 0 if typical > _LONG_CALL_S else 1
         return Warmth(len(times), typical, _middle(cycles[-_STABLE_CALLS:]), _nbytes(self._spare), steady)
 

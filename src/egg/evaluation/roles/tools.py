@@ -7,6 +7,20 @@ from contextlib import suppress
 from typing import Any
 
 
+def preload_triton() -> bool:
+    """Has Triton do what it does once a process and needs no GPU for, so that forks are spared it; says whether it did.
+
+    Before its first compilation it hashes all of its own files and imports a second language: about a second.
+    """
+    with suppress(Exception):
+        for name in ("triton.compiler.code_generator", "triton.experimental.gluon"):
+            importlib.import_module(name)
+        cache: Any = importlib.import_module("triton.runtime.cache")
+        cache.triton_key()
+        return True
+    return False
+
+
 def warm_triton() -> bool:
     """Has Triton compile its own link to the driver, which takes a second once a process; returns whether it did.
 

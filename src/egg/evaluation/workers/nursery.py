@@ -172,6 +172,9 @@ def preload(target: str) -> None:
     for name in names:
         if importlib.util.find_spec(name.partition(".")[0]) is not None:
             importlib.import_module(name)
+    if target == "cuda":
+        tools: Any = importlib.import_module("egg.evaluation.roles.tools")
+        tools.preload_triton()
     gc.collect()
     gc.freeze()
 
