@@ -94,6 +94,12 @@ def test_files_out_of_reach_are_denied(inmate: Worker, code: str) -> None:
     assert attempt(inmate, ready) == "PermissionError"
 
 
+def test_a_thread_may_be_named(inmate: Worker) -> None:
+    """The driver of a GPU names its own, by a file that it opens as for a new one, and does not start otherwise."""
+    code = "import threading; open(f'/proc/self/task/{threading.get_native_id()}/comm', 'w').write('driver')"
+    assert attempt(inmate, code) == "done"
+
+
 @pytest.mark.parametrize(
     "code",
     [

@@ -73,16 +73,16 @@ class Checks:
     def _trial(self, workload: Workload, kind: TrialKind) -> None:
         reference, folder = self._reference.desk, self._folder
         seed, draw = self._drawn(workload, kind)
-        if reason := draw.get("skipped"):
-            self._skip(workload, kind, str(reason))
+        if draw.get("skipped"):
+            self._leave_out(workload, kind, draw)
             return
         for _ in range(kind.repeats):
             sent = self._call(kind, draw, seed)
             verdict = reference.ask("judge", folder=folder, sent=sent)
             if calls := verdict.get("calls"):
                 verdict = self._called_again(kind, draw, calls)
-            if reason := verdict.get("skipped"):
-                self._skip(workload, kind, str(reason))
+            if verdict.get("skipped"):
+                self._leave_out(workload, kind, verdict)
                 return
             self._record(workload, kind, seed, verdict)
 
@@ -137,6 +137,13 @@ class Checks:
             self._notes.find(str(note))
         if message:
             raise CandidateFailed(Status(verdict["status"]), Failure(phase="check", message=message))
+
+    def _leave_out(self, workload: Workload, kind: TrialKind, answer: dict[str, Any]) -> None:
+        """Skips a trial, but not for memory that the candidate may hold to be spared it."""
+        if answer.get("crowded"):
+            message = f"with what the candidate keeps of the GPU's memory, none is left for the trial {kind.name!r}"
+            raise CandidateFailed(Status.OUT_OF_MEMORY, Failure(phase="check", message=message))
+        self._skip(workload, kind, str(answer["skipped"]))
 
     def _skip(self, workload: Workload, kind: TrialKind, reason: str) -> None:
         self._notes.skipped.append(f"{workload.name}, {kind.name}: {reason}")

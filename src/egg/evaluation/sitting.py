@@ -115,9 +115,7 @@ class Sittings:
         setting = examination.setting
         twin = self._crew.engage_reference(setting.plan.fresh, called)
         with quiet_host(setting.lock_path):
-            return timed_against_itself(
-                setting.task, twin.desk, examination.reference.desk, setting.timer(), setting.folder
-            )
+            return timed_against_itself(setting.task, twin.desk, examination.reference.desk, setting.timer())
 
     def _note_floor(self, examination: Examination) -> None:
         """Notes a time that looks too short. Raises CandidateFailed for one that the device's limits do not allow."""

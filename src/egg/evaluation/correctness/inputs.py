@@ -27,6 +27,13 @@ class Inapplicable(Exception):
     """A kind of trial makes no sense for the task; the message says why."""
 
 
+class NoMemory(Inapplicable):
+    """The memory that is left is too small for a trial."""
+
+    def __init__(self) -> None:
+        super().__init__("there is not enough memory left for it")
+
+
 class Inputs:
     """Draws the inputs of a task's workloads."""
 

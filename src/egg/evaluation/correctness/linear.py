@@ -10,6 +10,7 @@ from egg.evaluation.calls import Call
 from egg.evaluation.correctness import tolerance
 from egg.evaluation.tensors import map_tensors, walk
 
+Change = Callable[[torch.Tensor], torch.Tensor]
 Values = Callable[[Call], Sequence[torch.Tensor] | None]
 """The floating outputs of a call in float64, or None where it can't be run so."""
 
@@ -39,19 +40,22 @@ def why_not_exact(values: Values, call: Call, ceiling: Values, dtypes: Sequence[
 
 def _is_linear(values: Values, call: Call, base: Sequence[torch.Tensor], number: int) -> bool:
     """Returns whether f(x + y) = f(x) + f(y) - f(0) in one input, for two different x and y."""
-    other = _with(call, number, lambda t: t.flatten().flip(0).reshape(t.shape))
-    total = _with(call, number, lambda t: t + t.flatten().flip(0).reshape(t.shape))
-    nothing = _with(call, number, torch.zeros_like)
-    found = [values(c) for c in (other, total, nothing)]
-    if any(f is None for f in found):
+    turned: Change = lambda t: t.flatten().flip(0).reshape(t.shape)  # noqa: E731
+    second = values(_with(call, number, turned))
+    if second is None:
         return False
-    return all(
-        torch.equal(total, first + second - zero)
-        for first, second, total, zero in zip(base, *(f or () for f in found), strict=True)
-    )
+    wanted = [one + other for one, other in zip(base, second, strict=True)]
+    del second  # here and below: each of these may be gigabytes
+    nothing = values(_with(call, number, torch.zeros_like))
+    if nothing is None:
+        return False
+    wanted = [both - zero for both, zero in zip(wanted, nothing, strict=True)]
+    del nothing
+    total = values(_with(call, number, lambda t: t + turned(t)))
+    return total is not None and all(torch.equal(one, other) for one, other in zip(total, wanted, strict=True))
 
 
-def _with(call: Call, number: int, change: Callable[[torch.Tensor], torch.Tensor]) -> Call:
+def _with(call: Call, number: int, change: Change) -> Call:
     count = -1
 
     def one(tensor: torch.Tensor) -> torch.Tensor:

@@ -26,7 +26,7 @@ from egg.evaluation.correctness import tolerance
 from egg.evaluation.correctness.arithmetic import NARROWED, NarrowProducts
 from egg.evaluation.correctness.compare import Expected
 from egg.evaluation.correctness.discrete import Choice, ChoiceWatch, choice_of
-from egg.evaluation.correctness.inputs import Inapplicable, Inputs
+from egg.evaluation.correctness.inputs import Inapplicable, Inputs, NoMemory
 from egg.evaluation.correctness.oracle import Leaves, Oracle, input_leaves, leaves_of, reach_of
 from egg.evaluation.correctness.sizes import largest, rms
 from egg.evaluation.correctness.trials import TrialKind
@@ -122,6 +122,14 @@ class Reference:
 
     def take(self, workload: str, seed: int, trial: TrialKind) -> Draw:
         """Returns the draw of a trial. Raises Inapplicable where the trial makes no sense for the task."""
+        try:
+            return self._taken(workload, seed, trial)
+        except Exception as error:
+            if trial.own or self._crowded or not ran_out(error):
+                raise
+            raise NoMemory from error
+
+    def _taken(self, workload: str, seed: int, trial: TrialKind) -> Draw:
         if trial.gradients and not self.differentiable:
             raise Inapplicable("the task is not marked as differentiable")
         if trial.state == "continued" and not self.changes_state:
@@ -277,7 +285,7 @@ class Reference:
         try:
             return self._run(draw)
         except Exception as error:
-            if self._crowded and ran_out(error):
+            if ran_out(error):
                 raise
             text = (str(error).splitlines() or [""])[0][:200]
             raise Inapplicable(f"the reference raises {type(error).__name__}: {text}") from error
@@ -335,7 +343,9 @@ class Reference:
     def _accepts(self, call: Call, state: State, seed: int) -> bool:
         try:
             run(self.module, call, state, seed)
-        except Exception:  # the reference itself says that these inputs are outside its domain
+        except Exception as error:  # the reference itself says that these inputs are outside its domain
+            if ran_out(error):
+                raise
             return False
         return True
 

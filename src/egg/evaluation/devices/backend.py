@@ -83,6 +83,10 @@ class Backend(Protocol):
         """Gives memory that is kept for later calls back to the device, where it is much: other workers need it too."""
         ...
 
+    def crowded(self) -> bool:
+        """Returns whether other processes hold more than half of the device's memory."""
+        ...
+
     def send(self, tensor: torch.Tensor) -> dict[str, Any] | None:
         """Returns what the device of another worker needs to receive a tensor; None where it travels as a file."""
         ...

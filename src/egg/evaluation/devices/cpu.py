@@ -80,6 +80,10 @@ class CpuDevice(TravelsAsFiles):
             held = [self._full((size,), 0xFF, dtype=torch.uint8) for _ in range(blocks)]
             del held
 
+    def crowded(self) -> bool:
+        """Returns False: what others take of the host's memory is limited by the system."""
+        return False
+
     def describe(self) -> dict[str, str]:
         """Returns the processor's name and how many cores this process may use."""
         return {"device": "cpu", "processor": _processor(), "cache_flush": "none"}

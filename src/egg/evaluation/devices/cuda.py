@@ -165,6 +165,11 @@ class CudaDevice:
             self._driver.synchronize()
             self._empty_cache()
 
+    def crowded(self) -> bool:
+        """Returns whether other processes hold more than half of the device's memory."""
+        free, total = torch.cuda.mem_get_info()
+        return total - free - self._reserved() > total / 2
+
     def send(self, tensor: torch.Tensor) -> dict[str, Any] | None:
         """Returns the name of a copy in memory of its own; None where the tensor travels as a file."""
         self.join()

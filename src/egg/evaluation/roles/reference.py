@@ -9,11 +9,12 @@ import torch
 
 from egg.evaluation.audit.gate import Gate
 from egg.evaluation.calls import one_thread
-from egg.evaluation.correctness.inputs import Inapplicable
+from egg.evaluation.correctness.inputs import Inapplicable, NoMemory
 from egg.evaluation.correctness.judge import Judge
 from egg.evaluation.correctness.reference import Draw, Reference
 from egg.evaluation.correctness.trials import TrialKind
 from egg.evaluation.devices.backend import open_device
+from egg.evaluation.memory import ran_out
 from egg.evaluation.roles.flags import put_in_force, settings
 from egg.evaluation.roles.inputs import Inputs
 from egg.evaluation.roles.rungs import RUNGS
@@ -60,7 +61,8 @@ class Operations(JudgesTimedCalls):
     def do_draw(self, folder: str, workload: str, seed: int, trial: dict[str, Any], state: bool) -> dict[str, Any]:
         """Draws a trial under a seed and writes inputs, and weights where they change or `state` asks for them.
 
-        The answer is `skipped`, with the reason, where the kind of trial makes no sense for the task.
+        The answer is `skipped`, with the reason, where the kind of trial makes no sense for the task, or takes more
+        memory than there is.
         """
         self._device.release_sent()
         self._draw = None  # all that the last draw left takes as much memory as the next one needs
@@ -71,7 +73,7 @@ class Operations(JudgesTimedCalls):
             with one_thread():
                 self._draw = draw = self._ready().take(workload, seed, kind)
         except Inapplicable as reason:
-            return {"skipped": str(reason)}
+            return self._left_out(reason)
         answer: dict[str, Any] = {"inputs": self._written(draw.call, folder, "given")}
         if kind.state != "continued" and (state or kind.state == "redrawn" or self._judge.new_state(draw)):
             answer["state"] = self._written(draw.state, folder, "weights")
@@ -80,9 +82,19 @@ class Operations(JudgesTimedCalls):
     def do_judge(self, folder: str, sent: dict[str, Any]) -> dict[str, Any]:
         """Runs the reference and the oracle on the last draw and holds what the candidate sent against them."""
         assert self._draw is not None, "do_draw comes first"
-        verdict = self._judge.hold(self._ready(), self._draw, Path(folder), sent)
+        try:
+            verdict = self._judge.hold(self._ready(), self._draw, Path(folder), sent)
+        except Exception as error:
+            if self._draw.trial.own or not ran_out(error):
+                raise
+            self._judge.let_go()
+            return self._left_out(NoMemory())
         self._device.trim()
         return verdict
+
+    def _left_out(self, reason: Inapplicable) -> dict[str, Any]:
+        """Returns why a trial is left out, and as `crowded` whether that is for memory that others hold."""
+        return {"skipped": str(reason), "crowded": isinstance(reason, NoMemory) and self._device.crowded()}
 
     def do_judge_random(self, folder: str, sent: dict[str, Any], seed: int, last: bool) -> dict[str, Any]:
         """Takes one more call on the last draw, under another seed, where `do_judge` asked for some."""
@@ -105,7 +117,7 @@ class Operations(JudgesTimedCalls):
         return {} if probes is None else {"probes": probes}
 
     def do_pool(self, folder: str, workload: str, seeds: list[int], limit_bytes: int) -> dict[str, Any]:
-        """Draws the inputs of the timed calls, fewer where they are large, and writes them."""
+        """Draws the inputs of the timed calls, fewer where they are large; writes them where a folder is named."""
         reference = self._ready()
         self.do_rest()
         calls: list[Any] = []
@@ -118,7 +130,7 @@ class Operations(JudgesTimedCalls):
             if calls and total > limit_bytes:
                 break
             calls.append(draw.call)
-            trees.append(self._written(draw.call, folder, f"pool{i}_"))
+            trees += [self._written(draw.call, folder, f"pool{i}_")] if folder else []
         fresh = reference.changes_inputs or bool(reference.output_shares_input)
         seeded = reference.uses_random_numbers(reference.draw_of(calls[0], 0, workload))
         self._workload = workload

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from egg.evaluation.desk import ReferenceDesk
 from egg.evaluation.timing.figures import ImpossibleTimes, Timed
@@ -57,12 +56,10 @@ class NoiseFloor:
         return self.pct.get(timing.workload, {}).get(clock_of(timing.method))
 
 
-def timed_against_itself(
-    task: Task, first: ReferenceDesk, second: ReferenceDesk, timer: Timer, folder: Path
-) -> NoiseFloor:
-    """Returns the noise floor of a task from two workers that both run the reference.
+def timed_against_itself(task: Task, first: ReferenceDesk, second: ReferenceDesk, timer: Timer) -> NoiseFloor:
+    """Returns the noise floor of a task from two workers that both run the reference, each on inputs it draws itself.
 
-    Their inputs are written in `folder`. A workload whose times can't be has no floor.
+    A workload whose times can't be has no floor.
     """
     found: dict[str, Mapping[str, float]] = {}
     bands_ms: dict[str, Mapping[str, tuple[float, float]]] = {}
@@ -70,7 +67,7 @@ def timed_against_itself(
     for workload in task.workloads:
         seeds = [timer.random.getrandbits(32) for _ in range(2)]
         for desk in (first, second):
-            desk.pool(folder, workload.name, seeds)
+            desk.pool(None, workload.name, seeds)
         try:
             timed = time_legs(legs[0], legs[1], timer)
         except ImpossibleTimes:  # a busy machine stopped one of them for long
