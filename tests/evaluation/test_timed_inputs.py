@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 
+from egg.evaluation.correctness.reference import Reference
+from egg.evaluation.correctness.trials import TrialKind
 from egg.evaluation.roles.inputs import PERIOD, Inputs
+from egg.evaluation.roles.reference import Operations
 from egg.schema.evaluation import Status
 
 from .conftest import Judge, MakeTask, model
@@ -137,3 +142,25 @@ def test_a_strip_changes_where_a_call_is_too_short_to_remember() -> None:
         assert int((values != own).sum()) == 100
     inputs.scale(2.0)
     assert int((inputs.changed(0, 7 << 8)[0][0] != 2 * own).sum()) == 100
+
+
+def test_two_workers_make_their_calls_alike_though_one_has_seen_none(make_task: MakeTask, tmp_path: Path) -> None:
+    task, folder, limit = make_task("return x.add_(1)", "[torch.rand(4, 300)]").model_dump_json(), str(tmp_path), 10**6
+    workers = Operations(), Operations()
+    for worker in workers:
+        worker.do_load(task, folder)
+    first, twin = workers
+    draw = first.do_draw(folder, "default", 1, vars(TrialKind("own")), False)
+    given = draw["inputs"]["tuple"][0]["tuple"][0]
+    first.do_judge(folder, {"output": given, "inputs": {}, "state": {}, "gradients": {}})
+    told = first.do_pool("", "default", [1, 2], limit)
+    assert told.pop("pool") == []
+    assert told["fresh_inputs"]
+    assert not twin.do_pool("", "default", [1, 2], limit)["fresh_inputs"]
+    assert twin.do_pool("", "default", [1, 2], limit, told) == {"pool": [], **told}
+
+
+def test_empty_tensors_share_no_memory(make_task: MakeTask) -> None:
+    reference = Reference(make_task("return x * 2", "[torch.rand(4, 300)]"))
+    reference.expect(reference.take("default", 1, TrialKind("empty", shape="empty")))
+    assert not reference.output_shares_input

@@ -90,13 +90,18 @@ class ReferenceDesk:
         self._limits = limits
         self._target = target
 
-    def pool(self, folder: Path | None, workload: str, seeds: list[int]) -> Message:
+    def pool(
+        self, folder: Path | None, workload: str, seeds: list[int], like: dict[str, bool] | None = None
+    ) -> Message:
         """Returns the inputs of the calls that are timed next, drawn under seeds and written in a `folder`, if any.
 
+        The rest of the answer says how the calls are made; another worker that is given it as `like` makes them alike.
         Raises what `ask` raises.
         """
         limit_bytes = self._limits.pool_on(self._target)
-        return self.ask("pool", folder=str(folder or ""), workload=workload, seeds=seeds, limit_bytes=limit_bytes)
+        return self.ask(
+            "pool", folder=str(folder or ""), workload=workload, seeds=seeds, limit_bytes=limit_bytes, like=like
+        )
 
     def ask(self, op: str, deadline_s: float | None = None, **fields: object) -> Message:
         """Returns the answer. Raises TaskError, SandboxError or ReferenceLost."""

@@ -312,7 +312,8 @@ class Reference:
     ) -> Ran:
         owned = {_storage(v) for v in input_leaves(call).values() if isinstance(v, torch.Tensor)}
         owned |= {_storage(v) for v in self.module.state_dict().values()}
-        outputs = [(k, v) for k, v in walk(output, "output") if isinstance(v, torch.Tensor)]
+        # Empty tensors share nothing, and all lie at the same address.
+        outputs = [(k, v) for k, v in walk(output, "output") if isinstance(v, torch.Tensor) and v.numel()]
         self.output_shares_input |= {k for k, v in outputs if _storage(v) in owned}
         return Ran(output, {**leaves_of(output, call, self.module), **(gradients or {})}, projection=projection)
 

@@ -116,8 +116,13 @@ class Operations(JudgesTimedCalls):
         probes = Gate(self._ready()).hold(workload, kind, state, seeds, only)
         return {} if probes is None else {"probes": probes}
 
-    def do_pool(self, folder: str, workload: str, seeds: list[int], limit_bytes: int) -> dict[str, Any]:
-        """Draws the inputs of the timed calls, fewer where they are large; writes them where a folder is named."""
+    def do_pool(
+        self, folder: str, workload: str, seeds: list[int], limit_bytes: int, like: dict[str, bool] | None = None
+    ) -> dict[str, Any]:
+        """Draws the inputs of the timed calls, fewer where they are large; writes them where a folder is named.
+
+        The answer says besides how the calls are made; a worker that is timed beside this one makes them `like` it.
+        """
         reference = self._ready()
         self.do_rest()
         calls: list[Any] = []
@@ -131,15 +136,17 @@ class Operations(JudgesTimedCalls):
                 break
             calls.append(draw.call)
             trees += [self._written(draw.call, folder, f"pool{i}_")] if folder else []
-        fresh = reference.changes_inputs or bool(reference.output_shares_input)
-        seeded = reference.uses_random_numbers(reference.draw_of(calls[0], 0, workload))
         self._workload = workload
         inputs = Inputs(calls)
-        changes = self._changes(inputs)
-        inputs.restrict(**changes)
-        self._stopwatch = Stopwatch(self._device, self._function, inputs, fresh, seeded)
-        told = {"fresh_inputs": fresh, "seeded": seeded, "restart": reference.changes_state}
-        return {"pool": trees, **told, **changes}
+        told = like or {
+            "fresh_inputs": reference.changes_inputs or bool(reference.output_shares_input),
+            "seeded": reference.uses_random_numbers(reference.draw_of(calls[0], 0, workload)),
+            "restart": reference.changes_state,
+            **self._changes(inputs),
+        }
+        inputs.restrict(told["roll"], told["whole"])
+        self._stopwatch = Stopwatch(self._device, self._function, inputs, told["fresh_inputs"], told["seeded"])
+        return {"pool": trees, **told}
 
     def do_rest(self) -> dict[str, Any]:
         """Lets go of what the last candidate needed, and of the memory on the device that it took."""

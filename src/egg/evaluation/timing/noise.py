@@ -66,8 +66,9 @@ def timed_against_itself(task: Task, first: ReferenceDesk, second: ReferenceDesk
     legs = [TimedLeg(f"reference {i}", desk.ask, _last_ask(desk)) for i, desk in enumerate((first, second), 1)]
     for workload in task.workloads:
         seeds = [timer.random.getrandbits(32) for _ in range(2)]
-        for desk in (first, second):
-            desk.pool(None, workload.name, seeds)
+        # The second has seen the task's calls, and so knows what has to be done around them.
+        like = {k: v for k, v in second.pool(None, workload.name, seeds).items() if k != "pool"}
+        first.pool(None, workload.name, seeds, like)
         try:
             timed = time_legs(legs[0], legs[1], timer)
         except ImpossibleTimes:  # a busy machine stopped one of them for long
