@@ -64,6 +64,29 @@ def test_infinity_for_not_a_number_is_another_order_and_a_number_is_not(make_tas
     assert "not finite as expected" in tamed["message"]
 
 
+MERGED = """
+mean, spread, count = x.new_zeros(x.shape[0], 1), x.new_zeros(x.shape[0], 1), 0
+for block in x.split(64, 1):
+    own, both = block.mean(1, keepdim=True), count + block.shape[1]
+    delta = own - mean
+    mean = mean + delta * (block.shape[1] / both)
+    spread = spread + (block - own).square().sum(1, keepdim=True)
+    spread = spread + delta.square() * (count * block.shape[1] / both)
+    count = both
+y = (x - mean) * torch.rsqrt(spread / count + 1e-5) * self.n.weight + self.n.bias
+"""
+
+
+def test_overflow_is_not_held_against_a_kernel_where_it_spoils_the_reference_too(
+    make_task: MakeTask, attempt: Try
+) -> None:
+    init = "self.n = nn.LayerNorm(256)"
+    task = make_task("return self.n(x)", "[torch.randn(64, 256)]", init)
+    assert "message" not in attempt(task, model(MERGED + "return y", init), values("largest"))
+    everywhere = attempt(task, model(MERGED + "return y * (x.square().sum() * 0 + 1)", init), values("largest"))
+    assert "not finite as expected" in everywhere["message"]
+
+
 @pytest.mark.parametrize("trial", [k for k in ATTEST if k.values != "extreme integers"], ids=lambda k: k.name)
 def test_an_honest_kernel_passes_every_trial_that_applies(trial: TrialKind, make_task: MakeTask, attempt: Try) -> None:
     task = make_task("return self.l(x).softmax(-1)", "[torch.randn(8, 96)]", LINEAR).updated(differentiable=True)
