@@ -67,7 +67,7 @@ class Crew:
 
     def exchange(self) -> Path:
         """Returns a new empty folder for tensors on their way between workers."""
-        folder = self._workdir / "exchange" / str(next(self._numbers))
+        folder = self._workdir / "exchange" / content_hash("exchange", str(next(self._numbers)))
         folder.mkdir(parents=True)
         return folder
 

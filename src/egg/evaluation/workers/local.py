@@ -10,12 +10,11 @@ import selectors
 import signal
 import socket
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 from egg.errors import SandboxError
-from egg.evaluation.workers import access, processes
+from egg.evaluation.workers import access, nursery, processes
 from egg.evaluation.workers.activity import Activity, activity, children
 from egg.evaluation.workers.confinement import Cell
 from egg.evaluation.workers.environment import worker_environment
@@ -350,10 +349,10 @@ class LocalWorkplace:
         for name in ("home", "tmp", "builds"):
             (folder / name).mkdir(parents=True, exist_ok=True)
         log = folder / "log"
-        with log.open("wb") as sink:
+        with log.open("wb") as sink, nursery.written({"keep_for": target}) as request:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "egg.evaluation.workers.nursery", str(theirs.fileno()), target],
-                pass_fds=(theirs.fileno(),),
+                nursery.command(theirs.fileno(), request.fileno()),
+                pass_fds=(theirs.fileno(), request.fileno()),
                 stdin=subprocess.DEVNULL,
                 stdout=sink,
                 stderr=sink,

@@ -62,10 +62,18 @@ class ProcessNamespaces:
             yield
             return
         kernel.unshare(_NEWPID)
+        keeper = os.getpid()
         try:
             yield
         finally:
-            kernel.setns(self._own, _NEWPID)
+            if os.getpid() == keeper:  # not the child, which leaves this by an exception
+                kernel.setns(self._own, _NEWPID)
+
+    def close(self) -> None:
+        """Lets go of what a child has no use for."""
+        if self._own is not None:
+            os.close(self._own)
+            self._own = None
 
 
 def separate(processes: int) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The process that starts, keeps and ends workers: `python -m egg.evaluation.workers.nursery FD TARGET`.
+"""The process that starts, keeps and ends workers. It is started as a worker is, and told to keep others.
 
 It has imported the libraries that every worker needs, runs nothing else and owns no second thread, so a fork of it is
 a warm worker in milliseconds. It runs no candidate code. As the subreaper of its descendants it inherits each
@@ -18,8 +18,9 @@ import socket
 import subprocess
 import sys
 import time
-import traceback
-from typing import Any, NoReturn
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import IO, Any
 
 from egg.evaluation.workers import limits, processes
 from egg.evaluation.workers.namespaces import ProcessNamespaces, identities
@@ -33,6 +34,15 @@ _POLL_S = 0.002
 _REAP_S = 2.0
 
 
+class Forked(BaseException):
+    """Raised in a forked worker: it leaves every frame of the nursery, so that its stack is as of any worker."""
+
+    def __init__(self, request: dict[str, Any], fds: list[int]) -> None:
+        super().__init__()
+        self.request = request
+        self.fds = fds
+
+
 class Nursery:
     """Answers `start` and `end` requests on one control socket."""
 
@@ -43,7 +53,7 @@ class Nursery:
         self._ended: dict[int, int] = {}
 
     def serve(self) -> None:
-        """Answers requests until the caller goes."""
+        """Answers requests until the caller goes. Raises Forked in each process that is forked."""
         while True:
             payload, fds, _, _ = socket.recv_fds(self._control, 65536, 8)
             if not payload:
@@ -73,13 +83,9 @@ class Nursery:
 
     def _spawn(self, request: dict[str, Any], fds: list[int]) -> int:
         channel, log = fds
-        # Not among the arguments, which every process of the machine may read.
-        with os.fdopen(os.memfd_create("request"), "wb") as file:
-            file.write(json.dumps(request).encode())
-            file.flush()
-            file.seek(0)
+        with written(request) as file:
             worker = subprocess.Popen(
-                [sys.executable, "-P", "-m", "egg.evaluation.workers.worker", str(channel), str(file.fileno())],
+                command(channel, file.fileno()),
                 pass_fds=(channel, file.fileno()),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -93,29 +99,8 @@ class Nursery:
     def _fork(self, request: dict[str, Any], fds: list[int]) -> int:
         pid = os.fork()
         if pid == 0:
-            self._become_worker(request, fds)
+            raise Forked(request, fds)
         return pid
-
-    def _become_worker(self, request: dict[str, Any], fds: list[int]) -> NoReturn:
-        try:
-            channel, log = fds
-            os.setsid()
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            self._control.close()
-            with open(os.devnull) as null:
-                os.dup2(null.fileno(), 0)
-            os.dup2(log, 1)
-            os.dup2(log, 2)
-            os.close(log)
-            os.environ.clear()
-            os.environ.update(request["env"])
-            from egg.evaluation.workers.worker import run
-
-            run(channel, request)
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            os._exit(70)
 
     def _end(self, request: dict[str, Any]) -> dict[str, Any]:
         """Ends one worker with its group, and whatever no live worker descends to."""
@@ -179,17 +164,51 @@ def preload(target: str) -> None:
     gc.freeze()
 
 
-def main() -> None:
-    """Serves the control socket whose descriptor is the first argument; the second is the target of the workers."""
+def keep(control_fd: int, target: str) -> tuple[int, dict[str, Any]]:
+    """Serves a control socket until the caller goes, and ends this process then.
+
+    It returns in forked workers alone: the descriptor of the channel of one, and its request.
+    """
     processes.adopt_orphans()
-    control = socket.socket(fileno=int(sys.argv[1]))
+    control = socket.socket(fileno=control_fd)
     control.set_inheritable(False)
     namespaces = ProcessNamespaces()  # needs a process with one thread, so before the libraries
     limits.hide_memory()
-    preload(sys.argv[2])
+    preload(target)
     control.send(json.dumps({"ready": True, "threads": processes.thread_count()}).encode())
-    Nursery(control, namespaces).serve()
+    try:
+        Nursery(control, namespaces).serve()
+    except Forked as forked:
+        request, (channel, log) = forked.request, forked.fds
+    else:
+        raise SystemExit(0)
+    control.close()
+    namespaces.close()
+    os.setsid()
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    with open(os.devnull) as null:
+        os.dup2(null.fileno(), 0)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    os.close(log)
+    os.environ.clear()
+    os.environ.update(request["env"])
+    return channel, request
 
 
-if __name__ == "__main__":
-    main()
+def command(fd: int, request_fd: int) -> list[str]:
+    """Returns the command line of a new process, as long for all: its socket, and a file with what it is asked to be.
+
+    That is not among the arguments, which every process of the machine may read.
+    """
+    return [sys.executable, "-P", "-m", "egg.evaluation.workers.worker", f"{fd:06}", f"{request_fd:06}"]
+
+
+@contextmanager
+def written(request: dict[str, Any]) -> Generator[IO[bytes]]:
+    """Opens a file without a name that holds a request."""
+    with os.fdopen(os.memfd_create("request"), "wb") as file:
+        file.write(json.dumps(request).encode())
+        file.flush()
+        file.seek(0)
+        yield file

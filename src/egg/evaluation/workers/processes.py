@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 from pathlib import Path
@@ -10,6 +11,8 @@ from egg.evaluation.workers import kernel
 
 _UVM = "nvidia-uvm"
 """The device file that CUDA holds open from its start on; a library that only asks for GPUs does not."""
+_ARGUMENTS = 45
+"""Place in `/proc/PID/stat` behind the name: where the command line begins in memory, and behind it where it ends."""
 
 
 def die_with_parent() -> None:
@@ -63,6 +66,14 @@ def send_signal(pid: int, number: int, group: bool = False) -> None:
             os.kill(pid, number)
     except (ProcessLookupError, PermissionError):
         return
+
+
+def hide_arguments() -> None:
+    """Writes over the command line of this process in memory, from where the system shows it."""
+    fields = stat_of(Path("/proc/self"))
+    first, behind = int(fields[_ARGUMENTS]), int(fields[_ARGUMENTS + 1])
+    if 0 < first < behind:
+        ctypes.memset(first, 0, behind - first)
 
 
 def thread_count() -> int:

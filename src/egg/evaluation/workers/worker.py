@@ -13,9 +13,10 @@ import signal
 import socket
 import sys
 import tempfile
+import traceback
 from typing import Any, NoReturn, Protocol
 
-from egg.evaluation.workers import confinement, limits, processes
+from egg.evaluation.workers import confinement, limits, nursery, processes
 from egg.evaluation.workers.faults import describe
 from egg.evaluation.workers.parcels import MAILBOX
 from egg.evaluation.workers.wire import Channel, Message
@@ -59,7 +60,8 @@ def _out_of_the_way(fd: int) -> int:
 
 def _settle(request: dict[str, Any]) -> dict[str, str]:
     """Makes the process private to its role; returns why each layer around it is missing, empty where none is due."""
-    sys.argv[:] = ["worker"]  # the same however it was started
+    sys.argv[:] = sys.orig_argv[:] = ["worker"]  # the same however it was started
+    processes.hide_arguments()
     os.chdir(request["folder"])
     tempfile.tempdir = None  # may have been fixed before the fork
     # One value for every process that starts from the same warm parent would make "random" names collide.
@@ -95,12 +97,22 @@ def _device_first(fault: Message, lasting: str) -> Message:
 
 
 def main() -> NoReturn:
-    """Entry of a fresh interpreter: descriptors of the channel and of a file with the request as JSON."""
+    """Entry of every process: descriptors of its socket and of a file with the request as JSON.
+
+    A request to keep workers returns in those that were forked; so the stack below a candidate is the same in all.
+    """
     with open(int(sys.argv[2]), "rb") as file:
         request = json.loads(file.read())
     fd = int(sys.argv[1])
-    del sys.argv[1:]
-    run(fd, request)
+    try:
+        if (target := request.get("keep_for")) is not None:
+            fd, request = nursery.keep(fd, target)
+        run(fd, request)
+    except SystemExit:
+        raise
+    except BaseException:
+        traceback.print_exc()
+    os._exit(70)
 
 
 if __name__ == "__main__":
