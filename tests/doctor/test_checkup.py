@@ -3,15 +3,19 @@
 import io
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 import torch
 from rich.console import Console
 
+from egg.candidates.targets import Target
 from egg.cli.app import status
-from egg.doctor import graphics, isolation, selftest, speed, toolchain
+from egg.doctor import checkup, graphics, isolation, selftest, speed, toolchain
+from egg.errors import SandboxError
 from egg.reports.checkup import checkup_data, checkup_table
+from egg.schema.candidate import Candidate
 from egg.schema.checkup import Checkup, Finding
 from egg.schema.evaluation import Basis, Evaluation
 from egg.testing import factories as make
@@ -102,6 +106,38 @@ def test_a_harness_that_fails_its_own_code_is_not_fit() -> None:
     found = tuple(selftest.self_test(selftest.Tried(make.make_failed_evaluation(), passed(0.97, 0.005))))
     assert states(list(found)) == [("same code against itself", "missing")]
     assert not Checkup(findings=found, versions={}, wall_s=1.0).fit
+
+
+def judge_of(asked: list[tuple[str, str]], broken: str = "") -> selftest.Judge:
+    """Returns a judge that notes the targets it was asked for with the inputs of their tasks."""
+
+    def judge(task: Path, candidates: Sequence[Candidate], target: Target) -> list[Evaluation]:
+        asked.append((target, task.read_text().partition("return [")[2].partition("]")[0]))
+        if target == broken:
+            raise SandboxError("no driver")
+        layers = ("Landlock", f"of {target}")
+        basis = Basis(policy="strict", isolation=layers)
+        return [passed(1.0, 0.005).updated(basis=basis), passed(0.97, 0.005)]
+
+    return judge
+
+
+def test_where_there_is_a_gpu_the_harness_is_tried_there_too() -> None:
+    asked: list[tuple[str, str]] = []
+    found = list(checkup.tried(judge_of(asked), ("cpu", "cuda")))
+    assert asked == [("cpu", "torch.randn(64, 256)"), ("cuda", "torch.randn(2048, 2048)")]
+    tests = [f.name for f in found if f.group == "self-test"]
+    assert len(tests) == 6
+    assert tests[3:] == [f"{name}, GPU" for name in tests[:3]]
+    assert [f.name for f in found if f.group == "isolation"] == ["Landlock", "of cpu", "of cuda"]
+
+
+def test_a_gpu_that_nothing_can_be_verified_on_is_named() -> None:
+    found = list(checkup.tried(judge_of([], broken="cuda"), ("cpu", "cuda")))
+    named = {f.name: f for f in found}
+    assert (named["harness, GPU"].said, named["noise floor"].state) == ("no driver", "ok")
+    assert named["harness, GPU"].costs == "nothing can be verified on its GPU"
+    assert not Checkup(findings=tuple(found), versions={}, wall_s=1.0).fit
 
 
 def test_layers_are_listed_with_the_reason_for_a_missing_one() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from egg import compose
+from egg.candidates.targets import Target, has_gpu
 from egg.doctor import graphics, isolation, selftest, speed
 from egg.doctor.toolchain import toolchain
 from egg.errors import EggError
@@ -23,7 +24,7 @@ _ALLOWANCE_S = 60.0
 
 
 def check_up(clock: Clock) -> Checkup:
-    """Returns what this machine offers. Takes about 30 s, most of it for the self-test."""
+    """Returns what this machine offers. Takes about 30 s, most of it for the self-test, which a GPU has too."""
     begin = clock()
     findings = list(toolchain())
     if importlib.util.find_spec("torch") is None:
@@ -31,7 +32,7 @@ def check_up(clock: Clock) -> Checkup:
         findings += [Finding(group=g, name=g, state="unknown", said=said) for g in ("device", "measured", "self-test")]
     else:
         findings += _measured(clock)
-        findings += _tried()
+        findings += tried(_judge, ("cpu", "cuda") if has_gpu() else ("cpu",))
     return Checkup(findings=tuple(findings), versions=compose.versions(), wall_s=clock() - begin)
 
 
@@ -47,25 +48,31 @@ def _measured(clock: Clock) -> Iterator[Finding]:
     yield speed.clock_stability(clock)
 
 
-def _tried() -> Iterator[Finding]:
-    try:
-        tried = selftest.try_harness(_judge)
-    except EggError as error:
-        yield Finding(
-            group="self-test", name="harness", state="missing", said=str(error), needed=True,
-            costs="nothing can be verified on this machine", fix="mend what the message names",
-        )  # fmt: skip
-        return
-    yield from selftest.self_test(tried)
-    yield from isolation.isolation(tried.same.basis)
+def tried(judge: selftest.Judge, targets: Sequence[Target]) -> Iterator[Finding]:
+    """Yields what the self-test says on each target, and the layers of isolation that were active on any."""
+    seen: dict[Finding, None] = {}
+    for target in targets:
+        on = "this machine" if target == "cpu" else "its GPU"
+        try:
+            found = selftest.try_harness(judge, target)
+        except EggError as error:
+            yield Finding(
+                group="self-test", name="harness" if target == "cpu" else "harness, GPU", state="missing",
+                said=str(error), needed=True, costs=f"nothing can be verified on {on}",
+                fix="mend what the message names",
+            )  # fmt: skip
+            continue
+        yield from selftest.self_test(found, target)
+        seen |= dict.fromkeys(isolation.isolation(found.same.basis))
+    yield from seen
 
 
-def _judge(task: Path, candidates: Sequence[Candidate]) -> list[Evaluation]:
+def _judge(task: Path, candidates: Sequence[Candidate], target: Target) -> list[Evaluation]:
     from egg.evaluation.evaluator import House, LocalEvaluator
     from egg.schema.run import Config
     from egg.tasks.find import find_task
 
-    config = Config(threads=compose.threads(), ladder=("eager",))
+    config = Config(threads=compose.threads(), target=target, ladder=("eager",))
     with tempfile.TemporaryDirectory(prefix="egg-doctor-") as work:
         evaluator = LocalEvaluator(find_task(str(task)), config, Path(work), house=House(barred_ok=True))
         try:

@@ -11,12 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from egg.candidates.targets import Target
 from egg.schema.candidate import Candidate
 from egg.schema.checkup import Finding
 from egg.schema.evaluation import Evaluation
 
 PLANTED_PCT = 3.0
 STEPS = 100
+SIZES = {"cpu": (64, 256), "cuda": (2048, 2048)}
+"""Of the inputs, by target: so large that the work, not the way to it, takes the time of a call."""
 _HEAD = "import torch\nfrom torch import nn\n\n\n"
 _FORWARD = """class {name}(nn.Module):
     def forward(self, x):
@@ -27,7 +30,7 @@ _FORWARD = """class {name}(nn.Module):
 TASK = (
     _HEAD
     + _FORWARD.format(name="Model", steps=STEPS)
-    + "        return y\n\n\ndef get_inputs():\n    return [torch.randn(64, 256)]\n"
+    + "        return y\n\n\ndef get_inputs():\n    return [torch.randn({rows}, {columns})]\n"
 )
 SAME = _HEAD + _FORWARD.format(name="ModelNew", steps=STEPS) + "        return y\n"
 SLOWER = (
@@ -39,9 +42,9 @@ SLOWER = (
 
 
 class Judge(Protocol):
-    """Evaluates candidates for the task in a file."""
+    """Evaluates candidates for the task in a file, on one target."""
 
-    def __call__(self, task: Path, candidates: Sequence[Candidate]) -> list[Evaluation]:
+    def __call__(self, task: Path, candidates: Sequence[Candidate], target: Target) -> list[Evaluation]:
         """Returns what was seen of each in the tier attest. Raises EggError where the house fails."""
         ...
 
@@ -64,16 +67,22 @@ class Tried:
         return max(self.noise_pct, _half_width_pct(self.slower)) > PLANTED_PCT / 2
 
 
-def try_harness(judge: Judge) -> Tried:
-    """Returns what the harness says about the same code, and about code with a planted slowdown."""
+def try_harness(judge: Judge, target: Target = "cpu") -> Tried:
+    """Returns what the harness says about the same code, and about code with a planted slowdown, run on a target."""
+    rows, columns = SIZES[target]
     with tempfile.TemporaryDirectory(prefix="egg-doctor-") as folder:
         path = Path(folder) / "self_test.py"
-        path.write_text(TASK)
-        return Tried(*judge(path, [_candidate(source) for source in (SAME, SLOWER)]))
+        path.write_text(TASK.format(rows=rows, columns=columns))
+        return Tried(*judge(path, [_candidate(source) for source in (SAME, SLOWER)], target))
 
 
-def self_test(tried: Tried) -> Iterator[Finding]:
+def self_test(tried: Tried, target: Target = "cpu") -> Iterator[Finding]:
     """Yields the noise floor, and whether nothing is claimed of the same code and the slowdown is found."""
+    for finding in _found(tried):
+        yield finding if target == "cpu" else finding.updated(name=f"{finding.name}, GPU")
+
+
+def _found(tried: Tried) -> Iterator[Finding]:
     for name, seen in (("same code against itself", tried.same), ("planted slowdown", tried.slower)):
         if seen.failure is not None:
             said = f"{seen.status} in {seen.failure.phase}: {seen.failure.message}"
