@@ -10,6 +10,7 @@ import torch
 
 from egg.evaluation.correctness import tolerance
 from egg.evaluation.correctness.discrete import Choice
+from egg.evaluation.correctness.dtypes import name_of
 from egg.evaluation.correctness.ratios import Ratios
 from egg.evaluation.tensors import walk
 
@@ -188,7 +189,7 @@ def _ratios(name: str, candidate: torch.Tensor, expected: Expected) -> Measured 
         where = f"{ratios.class_faults} values are not finite as expected; {_witness(ratios, at)}"
         return Mismatch("WRONG_VALUE", f"{name}: {where}")
     found = ratios.measure(eps, expected.error_rms, expected.error_max)
-    dtype_name = str(candidate.dtype).removeprefix("torch.")
+    dtype_name = name_of(candidate.dtype)
     limits = expected.limits or tolerance.limits_for(dtype_name, candidate.numel())
     scale = (
         f"rms of gold {found.gold_rms:.3g}, of the reference's error {found.error_rms:.3g}, "

@@ -8,6 +8,7 @@ import torch
 
 from egg.evaluation.calls import Call
 from egg.evaluation.correctness.draws import any_distribution, redrawn_inputs
+from egg.evaluation.correctness.dtypes import name_of
 from egg.evaluation.correctness.layouts import laid_out
 from egg.evaluation.correctness.linear import why_not_exact
 from egg.evaluation.correctness.oracle import Leaves, Oracle
@@ -80,7 +81,7 @@ class Inputs:
         above = {k: v.abs() if v.is_floating_point() else v for k, v in state.items()}
         as_positive = lambda c: map_tensors(c, lambda t: t.abs() if t.is_floating_point() else t)  # noqa: E731
         narrowest = min(
-            (str(v.dtype).removeprefix("torch.") for v in _tensors(call) if v.is_floating_point()),
+            (name_of(v.dtype) for v in _tensors(call) if v.is_floating_point()),
             key=lambda name: torch.finfo(getattr(torch, name)).bits,
         )
         found = values(call, state) or ()

@@ -18,6 +18,7 @@ from egg.evaluation.correctness import tolerance
 from egg.evaluation.correctness.arithmetic import NarrowingWatch, Shake
 from egg.evaluation.correctness.compare import Expected
 from egg.evaluation.correctness.discrete import Choice, ChoiceWatch, choice_of
+from egg.evaluation.correctness.dtypes import name_of, real_of
 from egg.evaluation.correctness.sizes import largest, rms
 from egg.evaluation.memory import ran_out
 from egg.evaluation.tensors import map_tensors, own_copy, walk
@@ -56,8 +57,10 @@ class Oracle:
         against the oracle, like any other, and may err as much as such a twin. `choices` are those that the reference
         made on the way; with a `projection`, the leaves hold its gradients.
         """
-        floating = {k: v for k, v in leaves.items() if isinstance(v, torch.Tensor) and _real(v.dtype).is_floating_point}
-        wide = {k for k, v in floating.items() if _real(v.dtype) is torch.float64}
+        floating = {
+            k: v for k, v in leaves.items() if isinstance(v, torch.Tensor) and real_of(v.dtype).is_floating_point
+        }
+        wide = {k for k, v in floating.items() if real_of(v.dtype) is torch.float64}
         tensors = {k for k, v in leaves.items() if isinstance(v, torch.Tensor)}
         given = [v for _, v in walk([call, state], "given") if isinstance(v, torch.Tensor)]
         narrowest = _narrowest(given)
@@ -233,13 +236,13 @@ def _no_less_error(expected: Expected, twin: Expected) -> Expected:
     size, most, share = rms(twin.error), largest(twin.error), 1.0
     if most == 0:
         size, most = rms(expected.gold), largest(expected.gold)
-        share = tolerance.NO_ORACLE_FACTOR * torch.finfo(_real(expected.gold.dtype)).eps
+        share = tolerance.NO_ORACLE_FACTOR * torch.finfo(real_of(expected.gold.dtype)).eps
     return replace(expected, error_rms=share * size, error_max=share * most, factor=twin.factor)
 
 
 def _narrowest(tensors: Sequence[torch.Tensor]) -> torch.dtype:
     """Returns the floating dtype with the largest unit among the tensors; float64 where none is floating."""
-    dtypes = {_real(t.dtype) for t in tensors if _real(t.dtype).is_floating_point} or {torch.float64}
+    dtypes = {real_of(t.dtype) for t in tensors if real_of(t.dtype).is_floating_point} or {torch.float64}
     return max(dtypes, key=lambda dtype: torch.finfo(dtype).eps)
 
 
@@ -262,8 +265,8 @@ def _sane(error: torch.Tensor, size: float, scale: float, dtype: torch.dtype, re
 
 
 def _believed(caps: dict[str, float], scale: float, dtype: torch.dtype, reach: float) -> float:
-    real = _real(dtype)
-    cap = caps[str(real).removeprefix("torch.")]
+    real = real_of(dtype)
+    cap = caps[name_of(real)]
     return max(cap * scale, tolerance.CANCELLED_EPS * torch.finfo(real).eps * reach)
 
 
@@ -281,7 +284,3 @@ def _sizes(error: torch.Tensor, gold: torch.Tensor) -> tuple[float, float]:
 def reach_of(values: Sequence[torch.Tensor]) -> float:
     """Returns the largest finite magnitude among the floating tensors."""
     return max((largest(v) for v in values if v.is_floating_point() and v.numel() > 0), default=0.0)
-
-
-def _real(dtype: torch.dtype) -> torch.dtype:
-    return dtype.to_real() if dtype.is_complex else dtype

@@ -19,6 +19,7 @@ from egg.evaluation.correctness.distribution import (
     difference,
     drawn_alike,
 )
+from egg.evaluation.correctness.dtypes import name_of, real_of
 from egg.evaluation.correctness.reference import Draw, Reference
 from egg.evaluation.correctness.trials import SPECIALS, TrialKind
 
@@ -93,7 +94,7 @@ def _allowance(expected: Expected) -> tuple[float, float]:
         return 0.0, 0.0
     if expected.close is not None:
         return expected.close, expected.close
-    name = str(value.dtype.to_real() if value.is_complex() else value.dtype).removeprefix("torch.")
+    name = name_of(real_of(value.dtype))
     factor = 1 + (expected.limits or tolerance.limits_for(name, value.numel())).max
     own = 0.0
     if expected.error is not None:

@@ -26,6 +26,7 @@ from egg.evaluation.correctness import tolerance
 from egg.evaluation.correctness.arithmetic import NARROWED, NarrowProducts
 from egg.evaluation.correctness.compare import Expected
 from egg.evaluation.correctness.discrete import Choice, ChoiceWatch, choice_of
+from egg.evaluation.correctness.dtypes import name_of
 from egg.evaluation.correctness.inputs import Inapplicable, Inputs, NoMemory
 from egg.evaluation.correctness.oracle import Leaves, Oracle, input_leaves, leaves_of, reach_of
 from egg.evaluation.correctness.sizes import largest, rms
@@ -386,12 +387,12 @@ def _flushable(expected: Expected) -> Expected:
     do. A trial of its own asks for subnormal numbers."""
     if not _floating(expected):
         return expected
-    least = tolerance.flushed_below(str(expected.value.dtype).removeprefix("torch."))
+    least = tolerance.flushed_below(name_of(expected.value.dtype))
     return replace(expected, error_rms=max(expected.error_rms, least), error_max=max(expected.error_max, least))
 
 
 def _as_the_suite_does(value: Any, choices: Sequence[Choice]) -> Expected:
-    name = str(value.dtype).removeprefix("torch.") if isinstance(value, torch.Tensor) else ""
+    name = name_of(value.dtype) if isinstance(value, torch.Tensor) else ""
     choice = choice_of(value, choices, ()) if _whole_numbers(value) else None
     return Expected(value, close=tolerance.suite_tolerance(name), choice=choice)
 

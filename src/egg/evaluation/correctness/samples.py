@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from egg.evaluation.correctness import tolerance
+from egg.evaluation.correctness.dtypes import name_of, real_of
 
 
 def sample_mismatch(
@@ -28,11 +29,11 @@ def sample_mismatch(
         return "other elements are infinite or NaN than in the reference's output"
     if not bool(finite.any()):
         return None
-    real = candidate.dtype.to_real() if candidate.is_complex() else candidate.dtype
+    real = real_of(candidate.dtype)
     difference = (mine - theirs)[finite].abs().square().mean().sqrt().item()
     size = theirs[finite].abs().square().mean().sqrt().item()
     unit = max(relative_error, torch.finfo(real).eps)
-    name = str(real).removeprefix("torch.")
+    name = name_of(real)
     limits = tolerance.limits_for(name, candidate.numel())
     least = absolute_error if candidate.numel() < tolerance.SMALL_ELEMENTS else 0.0
     least = max(least, tolerance.flushed_below(name))
