@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-import psutil
-
 from egg.errors import SandboxError
 from egg.evaluation.desk import CandidateDesk, ReferenceDesk
 from egg.evaluation.devices.nvml import Gpu
@@ -57,6 +55,8 @@ class Crew:
         """What the management library says of the GPU; None where there is none, or nobody to ask."""
         self._workplace = workplace
         self._workdir = workdir
+        for name in ("workers", "builds", "exchange"):  # a run that was killed leaves half-written builds and locks
+            shutil.rmtree(workdir / name, ignore_errors=True)
         self._numbers = count()
         self.spares = Spares(lambda: self._call(self.builds(f"spare-{next(self._numbers)}"), fresh=False))
         self.health = Health(self.call_probe, self.dismiss, self._clear)
@@ -77,7 +77,8 @@ class Crew:
 
     def call_reference(self, fresh: bool) -> Worker:
         """Returns a reference worker that is starting. Raises SandboxError."""
-        return self._start("reference", self.builds(f"reference-{self.task.content_hash}"), fresh, None)
+        builds = self.builds(f"reference-{self.task.content_hash}")
+        return self._start("reference", builds, fresh, self.limits.memory_bytes())
 
     def engage_reference(self, fresh: bool, called: Worker | None = None) -> Engaged:
         """Returns a reference worker with the task loaded; the one `called`, where one was.
@@ -105,8 +106,8 @@ class Crew:
         return self.spares.take(builds)
 
     def _call(self, builds: Path, fresh: bool) -> Called:
-        memory, exchange = int(self.limits.memory_share * psutil.virtual_memory().total), self.exchange()
-        return Called(self._start("candidate", builds, fresh, memory, exchange), exchange, builds)
+        exchange = self.exchange()
+        return Called(self._start("candidate", builds, fresh, self.limits.memory_bytes(), exchange), exchange, builds)
 
     def engage_candidate(self, worker: Worker, left_s: Callable[[], float], required: Iterable[str]) -> CandidateDesk:
         """Returns the desk of a candidate worker that knows nothing yet.

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
+
 from egg.errors import SandboxError, TaskError
 from egg.evaluation.answers import Unfit, check
 from egg.evaluation.tiers import Limits
@@ -112,13 +114,29 @@ class ReferenceDesk:
             if fault.cause == "device":
                 self.worker.end()
                 raise ReferenceLost(f"{op}: {fault.message}") from fault
+            if fault.cause == "memory":
+                raise self._no_room(op, fault.message) from fault
             if fault.type in ("TaskError", "UsageError"):
                 raise TaskError(fault.message) from fault
             raise SandboxError(f"the reference worker failed in {op}: {fault}\n{fault.detail}") from fault
         except WorkerLost as loss:
             if loss.loss == "timeout":
                 raise TaskError(f"the reference took longer than {limit_s:.3g} s in {op}") from loss
+            if loss.loss == "memory":
+                raise self._no_room(op, loss.message) from loss
             raise ReferenceLost(f"{op}: {loss.message}\n{loss.log}") from loss
+
+    def _no_room(self, op: str, said: str) -> TaskError:
+        """Returns the error for a reference that found too little memory: the task's, as no candidate code ran there.
+
+        `said` tells what was asked for, and of a GPU what it has.
+        """
+        memory = psutil.virtual_memory()
+        return TaskError(
+            f"the task does not fit in memory, in {op}: {said}; the host has {memory.total / 2**30:.1f} GiB, "
+            f"{memory.available / 2**30:.1f} GiB of it free, and a worker may take "
+            f"{self._limits.memory_bytes() / 2**30:.1f} GiB. Draw smaller inputs, or use a machine with more memory"
+        )
 
 
 def _failure(phase: Phase, message: str, detail: str) -> Failure:

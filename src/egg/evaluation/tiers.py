@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import psutil
+
 from egg.evaluation.correctness import trials
 from egg.evaluation.correctness.trials import TrialKind
 from egg.evaluation.timing.figures import Method
@@ -91,7 +93,7 @@ class Limits:
     baseline_build_s: float = 180.0
     """Seconds for the first call of a baseline that compiles."""
     memory_share: float = 0.8
-    """Share of the machine's memory that a candidate may take."""
+    """Share of the machine's memory that a worker may take."""
     pool_bytes: int = 256 * 2**20
     """Memory that the inputs of the timed calls may take together."""
     readable: tuple[Path, ...] = ()
@@ -108,6 +110,10 @@ class Limits:
     def trusting(cls) -> Limits:
         """Returns limits for code that the caller trusts: whatever isolation the machine offers, and none required."""
         return cls(required_isolation=())
+
+    def memory_bytes(self) -> int:
+        """Returns the private memory of the host that a worker may take."""
+        return int(self.memory_share * psutil.virtual_memory().total)
 
     def pool_on(self, target: str) -> int:
         """Returns the memory for the inputs of timed calls on a target."""

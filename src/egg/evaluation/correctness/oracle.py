@@ -128,7 +128,7 @@ class Oracle:
         try:
             found = self._run(call, state, seed, dtype, mode, projection)
         except NoRoom:
-            if "cpu" not in self._builders:
+            if self._device == "cpu" or "cpu" not in self._builders:
                 raise
         else:
             return found and {k: v for k, v in found.items() if k in wanted}
@@ -153,7 +153,7 @@ class Oracle:
     ) -> Leaves | None:
         """Returns the leaves of a run in `dtype`; None where the reference can't run in it.
 
-        Raises NoRoom where the memory of the device is too small for it.
+        Raises NoRoom where memory is too small for it.
         """
 
         def cast(tensor: torch.Tensor) -> torch.Tensor:
@@ -166,8 +166,9 @@ class Oracle:
             with mode or nullcontext():
                 output, gradients = call_projected(seed, module, (args, kwargs), projection)
         except Exception as error:  # a dtype written into forward, or an operator without a float64 form
-            if (device or self._device) != "cpu" and ran_out(error):
-                raise NoRoom("the float64 oracle has no room on the device") from error
+            if ran_out(error):
+                place = "host" if (device or self._device) == "cpu" else "device"
+                raise NoRoom(f"the float64 oracle has no room on the {place}: {_first_line(error)}") from error
             return None
         return {**leaves_of(output, (args, kwargs), module), **gradients}
 
@@ -176,6 +177,10 @@ class Oracle:
             module = self._builders[device]()
             self._modules[dtype, device] = module.float() if dtype is torch.float32 else module
         return self._modules[dtype, device]
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def leaves_of(output: Any, call: Call, module: nn.Module) -> Leaves:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import traceback
 
 from egg.evaluation.memory import ran_out
@@ -9,7 +10,7 @@ from egg.evaluation.workers.wire import Message
 
 DETAIL_CHARS = 8000
 _BUILD_MODULES = ("tvm_ffi.cpp", "torch.utils.cpp_extension", "triton.compiler", "triton.backends")
-_COMPILER_ERRORS = ("error:", "fatal :", "fatal:")
+_COMPILER_ERROR = re.compile(r"\b(error|fatal)\b *:", re.IGNORECASE)
 _WRONG_ARCHITECTURE = "unsupported gpu architecture"
 _HINT = "the compiler does not know the architecture asked for; ask for the device's own, or use a newer CUDA toolkit"
 
@@ -67,5 +68,5 @@ def _cause(error: BaseException, text: str, frames: list[str]) -> str:
 def _said_by_compiler(text: str) -> str:
     """Returns the first line of a compiler that tells of an error, with a hint where one helps; empty without one."""
     lines = text.splitlines()
-    found = next((line.strip() for line in lines if any(mark in line.lower() for mark in _COMPILER_ERRORS)), "")
+    found = next((line.strip() for line in lines if _COMPILER_ERROR.search(line)), "")
     return f"{found} ({_HINT})" if _WRONG_ARCHITECTURE in found.lower() else found
