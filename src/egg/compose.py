@@ -25,6 +25,7 @@ from egg.errors import UsageError
 
 if TYPE_CHECKING:
     from egg.archive import RunFolder
+    from egg.candidates.targets import Target
     from egg.protocols import Analyst, Evaluator, Listener, Machine
     from egg.request import Request
     from egg.schema.analysis import Analysis
@@ -77,11 +78,20 @@ def load_principles(folder: Path | None) -> tuple[Principle, ...]:
     return loader.load_principles(*([folder] if folder is not None else []))
 
 
-def measured_device() -> Device:
-    """Returns this machine's CPU with its limits, measured once and kept in the cache folder."""
+def measured_device(target: Target = "cpu") -> Device:
+    """Returns this machine's CPU or first GPU with its limits, measured a few times and kept in the cache folder.
+
+    Raises SandboxError for a GPU that can't be measured.
+    """
     from egg.analysis.device import cached_device
 
-    return cached_device(cache_folder() / "devices")
+    folder = cache_folder() / "devices"
+    if target == "cpu":
+        return cached_device(folder)
+    from egg.analysis.gpu import cached_gpu
+    from egg.candidates.targets import gpu_name
+
+    return cached_gpu(folder, gpu_name())
 
 
 def threads() -> int:

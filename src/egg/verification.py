@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Self
 from egg import compose
 from egg.candidates.contract import gpu_reason
 from egg.candidates.targets import AskedTarget, Target, gpu_name, has_gpu, target_of
-from egg.errors import TaskError, UsageError
+from egg.errors import SandboxError, TaskError, UsageError
 from egg.schema.evaluation import BUSY_PCT, Status
 from egg.schema.run import Config
 from egg.schema.verification import Verification
@@ -71,7 +71,7 @@ class Verifier:
         self._folder = tempfile.TemporaryDirectory(prefix="egg-verify-")
         self._workplace: LocalWorkplace | None = None
         self._evaluators: dict[tuple[str, Policy], LocalEvaluator] = {}
-        self._floors: dict[str, tuple[tuple[Analysis, ...], str]] = {}
+        self._floors: dict[tuple[str, Target], tuple[tuple[Analysis, ...], str]] = {}
         self._rungs: dict[tuple[LocalEvaluator, str], Baseline] = {}
 
     def __enter__(self) -> Self:
@@ -159,15 +159,13 @@ class Verifier:
 
     def _analyses(self, task: Task, target: Target) -> tuple[tuple[Analysis, ...], str]:
         """Returns the costs of the task, for its floor; none, and why, where it can't be exported."""
-        if target == "cuda":
-            return (), "no roofline floor: the limits of a GPU are not modelled yet"
-        if task.content_hash not in self._floors:
+        key = task.content_hash, target
+        if key not in self._floors:
             try:
-                found = compose.analyst().analyze(task, compose.measured_device())
-                self._floors[task.content_hash] = (tuple(found), "")
-            except TaskError as error:
-                self._floors[task.content_hash] = ((), f"no roofline floor: {error}")
-        return self._floors[task.content_hash]
+                self._floors[key] = (tuple(compose.analyst().analyze(task, compose.measured_device(target))), "")
+            except (TaskError, SandboxError) as error:
+                self._floors[key] = ((), f"no roofline floor: {error}")
+        return self._floors[key]
 
 
 def busy_notes(seen: Evaluation, rungs: Sequence[Baseline]) -> Iterator[str]:

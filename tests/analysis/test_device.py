@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from egg.analysis.device import cached_device, device_sheet, measure_device
-from egg.errors import UsageError
+from egg.analysis.gpu import cached_gpu, measured_apart
+from egg.errors import SandboxError, UsageError
+from egg.schema.device import Device
 
 
 class Ticks:
@@ -68,3 +70,21 @@ def test_a_sheet_says_that_it_is_one() -> None:
     assert device_sheet("generic-cpu").source == "sheet"
     with pytest.raises(UsageError, match="'quantum': choose one of generic-cpu"):
         device_sheet("quantum")
+
+
+def test_the_record_of_a_gpu_is_kept_by_its_name(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def measure() -> Device:
+        asked.append("measured")
+        return device_sheet("generic-cpu").updated(kind="cuda", copy_gbps=100.0 + len(asked))
+
+    found = [cached_gpu(tmp_path, "one GPU", measure) for _ in range(4)]
+    assert [d.copy_gbps for d in found] == [101.0, 102.0, 103.0, 103.0]
+    assert cached_gpu(tmp_path, "another GPU", measure).copy_gbps == 104.0
+
+
+def test_a_gpu_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    with pytest.raises(SandboxError, match=r"the limits of the GPU could not be measured: \S.*"):
+        measured_apart()

@@ -50,13 +50,18 @@ def cached_device(folder: Path, clock: Clock = time.perf_counter) -> Device:
     and keep the best of every figure: a busy machine only ever looks slower than it is. Processes that ask at the same
     time measure one after the other, never at once.
     """
+    return kept_device(folder, _machine_key(), lambda: measure_device(clock))
+
+
+def kept_device(folder: Path, key: str, measure: Callable[[], Device]) -> Device:
+    """Returns the record that `folder` keeps under a key, or the better of that and what `measure` gives now."""
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{_machine_key()}.json"
+    path = folder / f"{key}.json"
     with FileLock(path.with_suffix(".lock")):
         kept = _kept(path)
         if kept is not None and kept.looks >= LOOKS:
             return kept.device
-        seen = measure_device(clock)
+        seen = measure()
         now = _Kept(looks=1, device=seen) if kept is None else _Kept(kept.looks + 1, _better(kept.device, seen))
         scratch = path.with_suffix(".tmp")
         scratch.write_text(json.dumps({"looks": now.looks, "device": now.device.model_dump(mode="json")}, indent=2))
@@ -110,7 +115,7 @@ def measure_device(clock: Clock = time.perf_counter) -> Device:
             copy_gbps=_copy_gbps(far_bytes, clock),
             cache_gbps=cores * _copy_gbps(near_bytes, clock),
             peak_tflops={dtype: _matmul_tflops(dtype, side, clock) for dtype, side in MATMUL_SIDE.items()},
-            launch_us=_launch_us(clock),
+            launch_us=launch_us(torch.empty(0), clock),
             l1_bytes=l1,
             l2_bytes=l2,
             l3_bytes=l3,
@@ -153,13 +158,13 @@ def _matmul_tflops(dtype: str, side: int, clock: Clock) -> float:
     return 2 * side**3 / _best_s(lambda: torch.mm(left, left, out=out), clock) / 1e12
 
 
-def _launch_us(clock: Clock) -> float:
-    empty = torch.empty(0)
+def launch_us(operand: torch.Tensor, clock: Clock = time.perf_counter) -> float:
+    """Returns the microseconds that the host takes for one operator on a tensor of no work to speak of."""
     calls = 200
 
     def launch() -> None:
         for _ in range(calls):
-            torch.neg(empty)
+            torch.neg(operand)
 
     return _best_s(launch, clock) / calls * 1e6
 

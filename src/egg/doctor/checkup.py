@@ -12,7 +12,7 @@ from egg import compose
 from egg.candidates.targets import Target, has_gpu
 from egg.doctor import graphics, isolation, selftest, speed
 from egg.doctor.toolchain import toolchain
-from egg.errors import EggError
+from egg.errors import EggError, SandboxError
 from egg.protocols import Clock
 from egg.schema.checkup import Checkup, Finding
 
@@ -44,8 +44,18 @@ def _measured(clock: Clock) -> Iterator[Finding]:
     yield from graphics.graphics()
     yield from (line for line in lines if line.group == "measured")
     if torch.cuda.is_available():
-        yield from graphics.graphics_speed()
+        yield from _graphics_speed()
     yield speed.clock_stability(clock)
+
+
+def _graphics_speed() -> Iterator[Finding]:
+    try:
+        yield from graphics.graphics_speed(compose.measured_device("cuda"))
+    except SandboxError as error:
+        yield Finding(
+            group="measured", name="GPU", state="missing", said=str(error),
+            costs="no figure is held against its limits", fix="see what the message names, and `nvidia-smi`",
+        )  # fmt: skip
 
 
 def tried(judge: selftest.Judge, targets: Sequence[Target]) -> Iterator[Finding]:

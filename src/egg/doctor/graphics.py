@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from statistics import median
-from typing import Any
 
 from egg.schema.checkup import Finding
+from egg.schema.device import Device
 
 DRIVER = Path("/proc/driver/nvidia")
-_COPY_BYTES, _SIDE, _REPEATS = 2**30, 8192, 10
 
 
 def graphics(folder: Path = DRIVER) -> Iterator[Finding]:
@@ -37,7 +35,7 @@ def graphics(folder: Path = DRIVER) -> Iterator[Finding]:
 def driver(folder: Path = DRIVER) -> Finding:
     """Returns the version of the kernel's driver."""
     try:
-        found = re.search(r"Kernel Module\D*([\d.]+)", (folder / "version").read_text())
+        found = re.search(r"Kernel Module.*?\s(\d+\.[\d.]+)", (folder / "version").read_text())
     except OSError as error:
         return Finding(group="device", name="driver", state="unknown", said=f"{error}")
     return Finding(
@@ -66,43 +64,10 @@ def counters(folder: Path, is_root: bool) -> Finding:
     )  # fmt: skip
 
 
-def graphics_speed() -> Iterator[Finding]:
-    """Yields bandwidth and matrix peaks of the first GPU, by the device's own events; needs one."""
-    import torch
-
-    yield Finding(
-        group="measured",
-        name="GPU copy",
-        state="ok",
-        said=f"{2 * _COPY_BYTES / _copy_ms() / 1e6:.0f} GB/s read and written",
-    )
-    for name in ("float32", "bfloat16", "float16"):
-        left = torch.ones(_SIDE, _SIDE, dtype=getattr(torch, name), device="cuda")
-        out = torch.empty_like(left)
-        took_ms = _event_ms(lambda a=left, o=out: torch.mm(a, a, out=o))
-        yield Finding(
-            group="measured", name=f"GPU {name} matmul", state="ok", said=f"{2 * _SIDE**3 / took_ms / 1e9:.1f} TFLOP/s"
-        )
-
-
-def _copy_ms() -> float:
-    import torch
-
-    source = torch.empty(_COPY_BYTES, dtype=torch.uint8, device="cuda")
-    target = torch.empty_like(source)
-    return _event_ms(lambda: target.copy_(source))
-
-
-def _event_ms(work: Callable[[], Any]) -> float:
-    """Returns the median time of a call by events, after two that warm up."""
-    import torch
-
-    times: list[float] = []
-    for _ in range(_REPEATS + 2):
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        start.record()
-        work()
-        end.record()
-        torch.cuda.synchronize()
-        times.append(start.elapsed_time(end))
-    return median(times[2:])
+def graphics_speed(device: Device) -> Iterator[Finding]:
+    """Yields bandwidths and matrix peaks of a GPU."""
+    copies = f"{device.copy_gbps:.0f} GB/s read and written", f"{device.cache_gbps:.0f} GB/s"
+    yield Finding(group="measured", name="GPU copy", state="ok", said=copies[0])
+    yield Finding(group="measured", name="GPU cache copy", state="ok", said=copies[1])
+    for dtype, peak in device.peak_tflops.items():
+        yield Finding(group="measured", name=f"GPU {dtype} matmul", state="ok", said=f"{peak:.1f} TFLOP/s")
