@@ -10,6 +10,7 @@ import pytest
 from egg.evaluation.evaluator import LocalEvaluator
 from egg.evaluation.house import House
 from egg.evaluation.tiers import Limits
+from egg.evaluation.workers.local import LocalWorkplace
 from egg.schema.candidate import Candidate
 from egg.schema.evaluation import Evaluation, Tier
 from egg.schema.run import Config
@@ -47,7 +48,15 @@ def candidate_of(source: str) -> Candidate:
 
 
 @pytest.fixture(scope="session")
-def evaluator_for(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EvaluatorFor]:
+def workplace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalWorkplace]:
+    """One for all evaluators, since it loads the libraries."""
+    place = LocalWorkplace(threads=4, folder=tmp_path_factory.mktemp("workplace"))
+    yield place
+    place.close()
+
+
+@pytest.fixture(scope="session")
+def evaluator_for(workplace: LocalWorkplace, tmp_path_factory: pytest.TempPathFactory) -> Iterator[EvaluatorFor]:
     """Gives the evaluator of a task in `tasks/` by name; one at a time, since each holds memory of the device."""
     made: dict[str, LocalEvaluator] = {}
 
@@ -57,7 +66,8 @@ def evaluator_for(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Evaluato
             folder = tmp_path_factory.mktemp(name)
             house = House(Limits.trusting(), lock_path=folder / "lock")
             task = find_task(str(Path(__file__).parent / "tasks" / f"{name}.py"))
-            made[name] = LocalEvaluator(task, Config(threads=4, target="cuda"), folder / "work", (), house)
+            config = Config(threads=4, target="cuda")
+            made[name] = LocalEvaluator(task, config, folder / "work", (), house, workplace)
         return made[name]
 
     def close() -> None:
@@ -70,7 +80,7 @@ def evaluator_for(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Evaluato
 
 
 @pytest.fixture
-def judge(tmp_path: Path) -> Iterator[Judge]:
+def judge(workplace: LocalWorkplace, tmp_path: Path) -> Iterator[Judge]:
     """Evaluates sources against `2 * x` or another task on the GPU, one evaluator a test."""
     made: list[LocalEvaluator] = []
 
@@ -82,7 +92,7 @@ def judge(tmp_path: Path) -> Iterator[Judge]:
             path.write_text(module(task, name="Model") + f"\ndef get_inputs():\n    return {inputs}\n")
             house = House(Limits.trusting(), lock_path=tmp_path / "lock")  # what a GPU does, whatever the kernel offers
             config = Config(threads=4, target="cuda")
-            made.append(LocalEvaluator(find_task(str(path)), config, tmp_path / "work", (), house))
+            made.append(LocalEvaluator(find_task(str(path)), config, tmp_path / "work", (), house, workplace))
         return made[0].evaluate(candidate_of(source), tier, 300)
 
     yield run
