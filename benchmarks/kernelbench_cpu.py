@@ -129,14 +129,14 @@ def _optimized(name: str, source: str, budget: str, scratch: Path, root: Path, c
 
 def _result(path: Path, budget: str) -> dict[str, Any]:
     """Returns the content of result.json of a run with eager as its one baseline, and what came of each step."""
-    from egg import compose
+    from egg import compose, runs
     from egg.reports.result import result
     from egg.request import Request, parse_budget
 
     seconds, attempts = parse_budget(budget)
     request = Request(budget_s=seconds, budget_attempts=attempts, ladder=("eager",))
     with tempfile.TemporaryDirectory(prefix="egg-run-") as out:
-        state = compose.start(compose.find_task(str(path)), Path(out) / "run", request)
+        state = runs.start(compose.find_task(str(path)), Path(out) / "run", request)
     steps = [
         {
             "option": a.plan.option_id,

@@ -16,7 +16,7 @@ SOURCE = Path(egg.__file__).parent
 OPEN_TO_ALL = ("egg.errors", "egg.schema", "egg.protocols")
 MAY_LOAD_TASKS = ("analysis", "expert", "evaluation")
 COMPOSE = (
-    "cli", "api", "audit_process", "auditing", "compose", "verification", "pytest_plugin", "doctor", "winner",
+    "cli", "api", "audit_process", "auditing", "compose", "runs", "verification", "pytest_plugin", "doctor", "winner",
     "__main__",
 )  # fmt: skip
 """The command line and the Python API put the rooms together."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from egg import compose, request
+from egg import compose, request, runs
 from egg.errors import UsageError
 
 if TYPE_CHECKING:
@@ -41,12 +41,12 @@ class Result:
     @property
     def kernel(self) -> Path:
         """The winner as one Python file that defines `ModelNew`."""
-        return self.folder / compose.KERNEL
+        return self.folder / runs.KERNEL
 
     @property
     def report(self) -> Path:
         """The report as one HTML file."""
-        return self.folder / compose.REPORT
+        return self.folder / runs.REPORT
 
     @property
     def verified(self) -> bool:
@@ -93,7 +93,7 @@ def optimize(
     task = _task(module, args, kwargs)
     folder = request.default_folder(task.name) if out is None else Path(out)
     wanted = request.Request(policy, budget_s, attempts, seed, own)
-    state = compose.start(task, folder, wanted, listeners)
+    state = runs.start(task, folder, wanted, listeners)
     return _result(state, folder)
 
 

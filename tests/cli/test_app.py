@@ -7,7 +7,7 @@ import pytest
 from tests.cli.conftest import Fakes
 
 import egg
-from egg import compose
+from egg import runs
 from egg.cli.app import status
 from egg.errors import ArchiveError, EggError, ModelError, SandboxError, TaskError, UsageError
 from egg.schema.run import RunFinished
@@ -124,10 +124,10 @@ def test_principles_of_the_user_are_used_and_kept(fakes: Fakes) -> None:
 
 def test_without_a_verified_winner_the_status_is_1(fakes: Fakes, monkeypatch: pytest.MonkeyPatch) -> None:
     status(["optimize", "task.py", "--budget", "8", "--out", "run"])
-    state = compose.read(Path("run"))
+    state = runs.read(Path("run"))
     assert state.outcome is not None
     unverified = RunFinished(outcome=state.outcome.updated(verified=False, faster=False))
-    monkeypatch.setattr(compose, "read", lambda _: state.updated(outcome=unverified.outcome))
+    monkeypatch.setattr(runs, "read", lambda _: state.updated(outcome=unverified.outcome))
     assert status(["show", "run"]) == 1
 
 
@@ -210,7 +210,7 @@ def test_each_error_has_its_status(
     def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(compose, "start", fail)
+    monkeypatch.setattr(runs, "start", fail)
     assert status(["optimize", "task.py"]) == expected
     out, err = capsys.readouterr()
     assert out == ""
@@ -226,7 +226,7 @@ def test_a_fault_of_the_house_saves_its_traceback(
     def fail(*_: object) -> None:
         raise ZeroDivisionError("a slip")
 
-    monkeypatch.setattr(compose, "start", fail)
+    monkeypatch.setattr(runs, "start", fail)
     assert status(["optimize", "task.py"]) == 3
     (saved,) = (tmp_path / "cache").iterdir()
     assert "ZeroDivisionError: a slip" in saved.read_text()

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from egg import compose
+from egg import compose, runs
 from egg.api import load_winner
 from egg.cli.app import status
 from egg.request import Request
@@ -35,12 +35,12 @@ def test_a_small_task_gets_a_verified_kernel(tmp_path: Path, monkeypatch: pytest
     file.write_text(SOURCE)
     task = compose.find_task(str(file))
     request = Request(budget_s=None, budget_attempts=3, ladder=("eager",))
-    state = compose.start(task, tmp_path / "run", request)
+    state = runs.start(task, tmp_path / "run", request)
     assert state.outcome is not None
     assert state.outcome.verified
     assert [a.evaluation.failure for a in state.attempts] == [None] * 3
     assert any(a.candidate.language == "cpp" for a in state.attempts)
-    for name in (compose.RESULT, compose.KERNEL, compose.REPORT):
+    for name in (runs.RESULT, runs.KERNEL, runs.REPORT):
         assert (tmp_path / "run" / name).stat().st_size > 100
     assert status(["show", str(tmp_path / "run"), "--json"]) == 0
     loaded = materialize(task, task.workloads[0], seed=3)

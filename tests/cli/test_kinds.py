@@ -13,7 +13,7 @@ from tests.expert.candidates import DEVICE, analyses_of, author, plan_for
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from egg import compose
+from egg import runs
 from egg.evaluation.evaluator import LocalEvaluator
 from egg.request import Request
 from egg.schema.evaluation import Evaluation, Status
@@ -55,7 +55,7 @@ def seen_of(task: Task, folder: Path) -> tuple[Evaluation, str]:
     reference = agent.reference(task, analyses)
     level = next(o.id for o in agent.options(task, analyses, reference) if o.id.startswith("fuse."))
     candidate = agent.write(task, analyses, reference, plan_for(reference, level))
-    config = compose.run_started(task, DEVICE, Request(budget_s=None, budget_attempts=1)).config
+    config = runs.run_started(task, DEVICE, Request(budget_s=None, budget_attempts=1)).config
     evaluator = LocalEvaluator(task, config, folder, analyses)
     try:
         return evaluator.evaluate(candidate, "search", 60.0), candidate.language

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from egg.compose import write_files
 from egg.reports.markdown import markdown
 from egg.reports.page import page
 from egg.reports.result import result
+from egg.runs import write_files
 from egg.schema.run import RunState
 
 KEYS = {

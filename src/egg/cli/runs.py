@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from egg import compose, request
+from egg import compose, request, runs
 from egg.cli import faults
 from egg.cli.progress import watching
 from egg.reports.markdown import markdown as as_markdown
@@ -46,40 +46,40 @@ def optimize(asked: Asked) -> int:
     budget_s, attempts = request.parse_budget(asked.budget)
     compose.load_principles(asked.principles)
     if asked.out is not None:
-        compose.check_free(asked.out)
+        runs.check_free(asked.out)
     task = compose.find_task(asked.task, asked.inputs)
     folder = request.default_folder(task.name) if asked.out is None else asked.out
-    compose.check_free(folder)
+    runs.check_free(folder)
     wanted = request.Request(asked.policy, budget_s, attempts, asked.seed, asked.principles)
     with watching(Console(stderr=True), time.monotonic) as listener:
-        state = compose.start(task, folder, wanted, [listener])
+        state = runs.start(task, folder, wanted, [listener])
     return _shown(state, folder, asked.as_json)
 
 
 def resume(folder: Path, as_json: bool) -> int:
     """Returns the exit status of a run that went on."""
     with watching(Console(stderr=True), time.monotonic) as listener:
-        state = compose.resume(folder, [listener])
+        state = runs.resume(folder, [listener])
     return _shown(state, folder, as_json)
 
 
 def replay(folder: Path, as_json: bool) -> int:
     """Returns the exit status of a run whose files were written again."""
-    return _shown(compose.replay(folder), folder, as_json)
+    return _shown(runs.replay(folder), folder, as_json)
 
 
 def show(folder: Path, as_json: bool) -> int:
     """Returns the exit status of a run that was printed again."""
-    return _shown(compose.read(folder), folder, as_json)
+    return _shown(runs.read(folder), folder, as_json)
 
 
 def report(folder: Path, markdown: bool) -> int:
     """Returns the exit status of a run whose report was written again."""
-    state = compose.replay(folder)
+    state = runs.replay(folder)
     if markdown:
         sys.stdout.write(as_markdown(state))
     else:
-        sys.stdout.write(f"{folder / compose.REPORT}\n")
+        sys.stdout.write(f"{folder / runs.REPORT}\n")
     return _status(state)
 
 
@@ -90,7 +90,7 @@ def _shown(state: RunState, folder: Path, as_json: bool) -> int:
     console = Console()
     console.print(final_table(state))
     console.print()
-    for name in (compose.KERNEL, compose.REPORT, compose.RESULT):
+    for name in (runs.KERNEL, runs.REPORT, runs.RESULT):
         if (folder / name).exists():
             console.print(f"{folder / name}", markup=False, highlight=False, soft_wrap=True)
     return _status(state)
