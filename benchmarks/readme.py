@@ -2,9 +2,9 @@
 
     python benchmarks/readme.py [--check]
 
-`results/demo.txt` is what `make demo` printed; `results/cpu_examples.json` comes from `benchmarks/cpu_examples.py`,
-`results/kernelbench_cpu.json` from `benchmarks/kernelbench_cpu.py`, `results/generated_code_property.json` from
-`tests/expert/run_property.py`.
+`results/demo.txt` is what `make demo` printed, `results/verify.txt` what `benchmarks/verdicts.py` wrote;
+`results/cpu_examples.json` comes from `benchmarks/cpu_examples.py`, `results/kernelbench_cpu.json` from
+`benchmarks/kernelbench_cpu.py`, `results/generated_code_property.json` from `tests/expert/run_property.py`.
 With `--check` nothing is written, and the exit status is 1 where README.md differs.
 """
 
@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def filled(readme: str, results: Path) -> str:
     """Returns the README with the parts between its markers rendered from `results`."""
-    for name, render in (("demo", _demo), ("examples", _examples), ("breadth", _breadth)):
+    for name, render in (("demo", _demo), ("verify", _verify), ("examples", _examples), ("breadth", _breadth)):
         before, opened, rest = readme.partition(f"<!-- {name} -->\n")
         _, closed, after = rest.partition(f"<!-- /{name} -->")
         if not closed:
@@ -32,6 +32,11 @@ def filled(readme: str, results: Path) -> str:
 
 def _demo(results: Path) -> str:
     path = results / "demo.txt"
+    return f"\n```text\n{path.read_text().strip()}\n```\n\n" if path.exists() else ""
+
+
+def _verify(results: Path) -> str:
+    path = results / "verify.txt"
     return f"\n```text\n{path.read_text().strip()}\n```\n\n" if path.exists() else ""
 
 
