@@ -84,8 +84,8 @@ FLOOR_SHARE = 0.5
 """A time below this share of the roofline floor is noted; data that stays in the caches may beat the floor itself."""
 
 FLOOR_BANDWIDTH = 2.0
-"""Times the bandwidth of a copy: what no kernel exceeds. A copy also reads what it overwrites, so reading alone is half
-as fast again, and a machine that was busy when it was measured looks slower than it is."""
+"""Times the bandwidth of a copy: what no kernel exceeds. Where a copy also reads what it overwrites, reading alone is
+half as fast again, and a machine that was busy when it was measured looks slower than it is."""
 
 SAMPLED_FACTOR = 8.0
 """Times the limit and the reference's relative error: how far elements of a timed output may be from the reference's.
